@@ -1,0 +1,5 @@
+//===- AutodiffOpInterface.cpp ----------------------------------------===//
+
+#include "dialects/Interfaces/AutodiffOpInterface.h"
+
+#include "dialects/Interfaces/AutodiffOpInterface.cpp.inc"

@@ -1,0 +1,1 @@
+//===- MapDerivative.cpp - Derivatives of scalar computations ---------===//

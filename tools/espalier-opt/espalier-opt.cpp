@@ -1,0 +1,19 @@
+//===- espalier-opt.cpp - Run passes on a .mlir file ----------------------===//
+
+#include "dialects/Nn/Nn.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+
+int main(int argc, char **argv) {
+  mlir::registerTransformsPasses();
+
+  mlir::DialectRegistry registry;
+  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
+                  mlir::math::MathDialect, espalier::nn::NnDialect>();
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "espalier pass driver\n", registry));
+}
