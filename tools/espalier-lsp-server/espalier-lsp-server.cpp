@@ -1,5 +1,6 @@
 //===- espalier-lsp-server.cpp - Editor support for our dialects ----------===//
 
+#include "dialects/Dist/Dist.h"
 #include "dialects/Nn/Nn.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -10,6 +11,7 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
-                  mlir::math::MathDialect, espalier::nn::NnDialect>();
+                  mlir::math::MathDialect, espalier::nn::NnDialect,
+                  espalier::dist::DistDialect>();
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
 }

@@ -1,5 +1,6 @@
 //===- espalier-opt.cpp - Run passes on a .mlir file ----------------------===//
 
+#include "dialects/Dist/Dist.h"
 #include "dialects/Nn/Nn.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,7 +14,8 @@ int main(int argc, char **argv) {
 
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
-                  mlir::math::MathDialect, espalier::nn::NnDialect>();
+                  mlir::math::MathDialect, espalier::nn::NnDialect,
+                  espalier::dist::DistDialect>();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "espalier pass driver\n", registry));
 }
