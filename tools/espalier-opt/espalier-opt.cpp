@@ -2,6 +2,9 @@
 
 #include "dialects/Dist/Dist.h"
 #include "dialects/Nn/Nn.h"
+#include "passes/Partition/Passes.h"
+#include "passes/Schedule/Passes.h"
+#include "passes/Sharding/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -11,6 +14,9 @@
 
 int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
+  espalier::registerShardingPasses();
+  espalier::registerPartitionPasses();
+  espalier::registerSchedulePasses();
 
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
