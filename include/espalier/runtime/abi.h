@@ -1,4 +1,5 @@
-/*===- abi.h - The contract between compiled programs and the runtime -*- C -*-===*
+/*===- abi.h - The contract between compiled programs and the runtime -*- C
+ * -*-===*
  *
  * All that compiler and runtime share. A training binary is one object file
  * that the compiler emits, linked with the runtime's library:
@@ -45,12 +46,12 @@ typedef enum EspalierReduction {
 
 /* What a rank's generated code sees of its runtime. */
 typedef struct EspalierContext {
-  uint8_t *arena;    /* 64-byte aligned */
-  int32_t rank;      /* 0 .. ranks-1, row-major over the mesh */
+  uint8_t *arena; /* 64-byte aligned */
+  int32_t rank;   /* 0 .. ranks-1, row-major over the mesh */
   int32_t ranks;
-  int64_t step;      /* from 0 */
+  int64_t step;       /* from 0 */
   int64_t microBatch; /* from 0, within the step */
-  void *runtime;     /* the runtime's own */
+  void *runtime;      /* the runtime's own */
 } EspalierContext;
 
 typedef void (*EspalierFunction)(EspalierContext *context);
@@ -91,19 +92,19 @@ void espalierRtAllReduce(EspalierContext *context, int32_t op, int32_t group,
                          int32_t buffers, const uint64_t *offsets,
                          const uint64_t *counts);
 
-/* The block of member i of the group, `count` elements at `input`, becomes block
- * i of `output` on all. `outer` of these lie one after another in input, and the
- * blocks of each are adjacent in output: output[o][i][count]. */
+/* The block of member i of the group, `count` elements at `input`, becomes
+ * block i of `output` on all. `outer` of these lie one after another in input,
+ * and the blocks of each are adjacent in output: output[o][i][count]. */
 void espalierRtAllGather(EspalierContext *context, int32_t op, int32_t group,
                          EspalierDtype dtype, uint64_t outer, uint64_t count,
                          uint64_t input, uint64_t output);
 
 /* The inverse: member i gets the reduction of block i, input[o][i][count] to
  * output[o][count]. */
-void espalierRtReduceScatter(EspalierContext *context, int32_t op, int32_t group,
-                             EspalierReduction reduction, EspalierDtype dtype,
-                             uint64_t outer, uint64_t count, uint64_t input,
-                             uint64_t output);
+void espalierRtReduceScatter(EspalierContext *context, int32_t op,
+                             int32_t group, EspalierReduction reduction,
+                             EspalierDtype dtype, uint64_t outer,
+                             uint64_t count, uint64_t input, uint64_t output);
 
 /* Member i's block j becomes member j's block i: input[o][j][count] to
  * output[i][o][count]. */
