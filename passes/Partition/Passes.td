@@ -43,10 +43,16 @@ def CombineAllReducesPass
     Example:
 
     ```mlir
-    %y = dist.all_reduce sum %x axes = ["dp"] : tensor<4x8xf32> -> tensor<4x8xf32>
+    %0 = dist.all_reduce sum %a axes = ["dp"] : tensor<4x8xf32> -> tensor<4x8xf32>
+    %1 = dist.all_reduce sum %b axes = ["dp"] : tensor<3xf32> -> tensor<3xf32>
     ```
 
-    stays as it is where it is alone.
+    becomes
+
+    ```
+    %0:2 = dist.all_reduce sum %a, %b axes = ["dp"]
+        : tensor<4x8xf32>, tensor<3xf32> -> tensor<4x8xf32>, tensor<3xf32>
+    ```
   }];
   let statistics = [
     Statistic<"numCombined", "combined", "Number of all-reduces put into another">

@@ -21,16 +21,16 @@ def SchedulePass : Pass<"espalier-schedule", "::mlir::ModuleOp"> {
 
     ```mlir
     func.func @grad(%x: tensor<4xf32> {espalier.name = "x", espalier.role = "input"})
-        -> (tensor<f32> {espalier.name = "loss_sum", espalier.role = "loss_sum"}) {
+        -> (tensor<1xf32> {espalier.name = "loss_sum", espalier.role = "loss_sum"}) {
     ```
 
     becomes
 
     ```
     func.func @first(%x: tensor<4xf32> {espalier.name = "x", espalier.role = "input"})
-        -> (tensor<f32> {espalier.name = "loss_sum", espalier.role = "loss_sum"})
-    func.func @next(%x: ..., %sum: tensor<f32> {espalier.name = "loss_sum", espalier.role = "loss_sum"})
-        -> (tensor<f32> {espalier.name = "loss_sum", espalier.role = "loss_sum"})
+        -> (tensor<1xf32> {espalier.name = "loss_sum", espalier.role = "loss_sum"})
+    func.func @next(%x: ..., %sum: tensor<1xf32> {espalier.name = "loss_sum", espalier.role = "loss_sum"})
+        -> (tensor<1xf32> {espalier.name = "loss_sum", espalier.role = "loss_sum"})
     ```
   }];
   let options = [

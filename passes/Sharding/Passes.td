@@ -21,14 +21,14 @@ def ShardTrainingProgramPass
     Example:
 
     ```mlir
-    %s = nn.reduce sum %x dims = [0] : tensor<4x8xf32> -> tensor<1x8xf32>
+    %y = nn.reduce sum %x dims = [1] : tensor<4x8xf32> -> tensor<4x1xf32>
     ```
 
     becomes, where the rows of `%x` are cut over dp,
 
     ```
-    %s = nn.reduce sum %x dims = [0] : tensor<4x8xf32, #dist.sharding<[["dp"], []]>>
-        -> tensor<1x8xf32, #dist.sharding<[[], []] partial {"dp": sum}>>
+    %y = nn.reduce sum %x dims = [1] : tensor<4x8xf32, #dist.sharding<[["dp"], []]>>
+        -> tensor<4x1xf32, #dist.sharding<[["dp"], []]>>
     ```
   }];
   let options = [

@@ -19,21 +19,46 @@ func.func @sharding(%x: tensor<4x8xf32, #dist.sharding<[[], ["tp", "cp"]] partia
   return
 }
 
-// CHECK-LABEL: func.func @collectives
-func.func @collectives(%x: tensor<4x8xf32>, %b: tensor<2x8xf32>) {
+// CHECK-LABEL: func.func @all_reduce
+func.func @all_reduce(%x: tensor<4x8xf32>) {
   // CHECK: dist.all_reduce sum %{{.*}} axes = ["dp"] : tensor<4x8xf32> -> tensor<4x8xf32>
-  %0 = dist.all_reduce sum %x axes = ["dp"] : tensor<4x8xf32> -> tensor<4x8xf32>
+  %y = dist.all_reduce sum %x axes = ["dp"] : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @all_gather
+func.func @all_gather(%x: tensor<2x8xf32>) {
   // CHECK: dist.all_gather
-  %1 = dist.all_gather %b dim = 0 axes = ["dp"] : tensor<2x8xf32> -> tensor<4x8xf32>
+  %y = dist.all_gather %x dim = 0 axes = ["dp"] : tensor<2x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @reduce_scatter
+func.func @reduce_scatter(%x: tensor<4x8xf32>) {
   // CHECK: dist.reduce_scatter sum
-  %2 = dist.reduce_scatter sum %x dim = 0 axes = ["dp"]
+  %y = dist.reduce_scatter sum %x dim = 0 axes = ["dp"]
       : tensor<4x8xf32> -> tensor<2x8xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @all_to_all
+func.func @all_to_all(%x: tensor<2x8xf32>) {
   // CHECK: dist.all_to_all
-  %3 = dist.all_to_all %b split_dim = 1 concat_dim = 0 axes = ["tp"]
+  %y = dist.all_to_all %x split_dim = 1 concat_dim = 0 axes = ["tp"]
       : tensor<2x8xf32> -> tensor<4x4xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @shard_slice
+func.func @shard_slice(%x: tensor<4x8xf32>) {
   // CHECK: dist.shard_slice
-  %4 = dist.shard_slice %x dim = 0 axes = ["dp"] : tensor<4x8xf32> -> tensor<2x8xf32>
+  %y = dist.shard_slice %x dim = 0 axes = ["dp"] : tensor<4x8xf32> -> tensor<2x8xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @block_index
+func.func @block_index() {
   // CHECK: dist.block_index
-  %5 = dist.block_index axes = ["dp"] scale = 4 : tensor<i64>
+  %i = dist.block_index axes = ["dp"] scale = 4 : tensor<i64>
   return
 }
