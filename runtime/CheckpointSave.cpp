@@ -133,9 +133,16 @@ Status claimCheckpointDirectory(const std::string &directory,
   int lock = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock < 0)
     return systemError("cannot open " + directory);
-  if (flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    close(lock);
-    return Status::error("another run writes its checkpoints to " + directory);
+  // The ranks of a run that was just killed need a moment to end.
+  for (int tries = 0; flock(lock, LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (errno != EWOULDBLOCK)
+      break; // a file system without locks
+    if (tries == 40) {
+      close(lock);
+      return Status::error("another run writes its checkpoints to " +
+                           directory);
+    }
+    usleep(50 * 1000);
   }
   std::string probe = directory + "/.espalier-probe";
   Status status = writeFile(probe, "x");

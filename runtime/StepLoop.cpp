@@ -106,9 +106,10 @@ void StepLoop::failNotFinite() {
   (void)log.append(record);
   rank.communicator.fail(
       ExitInput,
-      format("the loss of step %lld is %f; nothing was saved of this step and "
+      format("the loss of step %lld is %s; nothing was saved of this step and "
              "those after the last checkpoint",
-             static_cast<long long>(record.step), record.loss));
+             static_cast<long long>(record.step),
+             std::isnan(record.loss) ? "nan" : "infinite"));
 }
 
 void StepLoop::report() {

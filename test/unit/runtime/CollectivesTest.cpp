@@ -1,7 +1,5 @@
 //===- CollectivesTest.cpp - Collectives against plain loops --------------===//
 
-#include "RankHarness.h"
-
 #include "runtime/Reduce.h"
 
 #include "gtest/gtest.h"
@@ -9,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+
+#include "RankHarness.h"
 
 using namespace espalier::runtime;
 using namespace espalier::test;
@@ -67,31 +67,29 @@ bool checkAllReduce(Rank &rank, EspalierDtype dtype,
   bool same = *guard == static_cast<T>(99);
   for (int buffer = 0; buffer < 3; ++buffer)
     for (uint64_t i = 0; i < counts[buffer]; ++i)
-      same &= at<T>(rank, offsets[buffer])[i] ==
-              expected<T>(reduction, ranks, i);
+      same &=
+          at<T>(rank, offsets[buffer])[i] == expected<T>(reduction, ranks, i);
   rank.communicator.barrier();
   return same;
 }
 
 TEST(Collectives, AllReduceEqualsLoops) {
   for (int32_t ranks = 1; ranks <= 5; ++ranks)
-    EXPECT_EQ(onRanks(worldOf(ranks), ranks, 1 << 16, 0,
-                      [](Rank &rank) {
-                        bool same = true;
-                        for (int k = 0; k < 4; ++k) {
-                          auto reduction = static_cast<EspalierReduction>(k);
-                          same &= checkAllReduce<float>(rank, EspalierF32,
-                                                        reduction);
-                          same &= checkAllReduce<double>(rank, EspalierF64,
-                                                         reduction);
-                          same &= checkAllReduce<int64_t>(rank, EspalierI64,
-                                                          reduction);
-                          same &= checkAllReduce<int32_t>(rank, EspalierI32,
-                                                          reduction);
-                        }
-                        return same;
-                      }),
-              ranks);
+    EXPECT_EQ(
+        onRanks(
+            worldOf(ranks), ranks, 1 << 16, 0,
+            [](Rank &rank) {
+              bool same = true;
+              for (int k = 0; k < 4; ++k) {
+                auto reduction = static_cast<EspalierReduction>(k);
+                same &= checkAllReduce<float>(rank, EspalierF32, reduction);
+                same &= checkAllReduce<double>(rank, EspalierF64, reduction);
+                same &= checkAllReduce<int64_t>(rank, EspalierI64, reduction);
+                same &= checkAllReduce<int32_t>(rank, EspalierI32, reduction);
+              }
+              return same;
+            }),
+        ranks);
 }
 
 TEST(Collectives, AllReduceOfBooleansIsOrAndAnd) {

@@ -1,10 +1,10 @@
 //===- SafetensorsTest.cpp - Files that mean no good ----------------------===//
 
-#include "FakeProgram.h"
-
 #include "runtime/Safetensors.h"
 
 #include "gtest/gtest.h"
+
+#include "FakeProgram.h"
 
 using namespace espalier::runtime;
 using namespace espalier::test;
@@ -13,8 +13,8 @@ namespace {
 
 std::string errorOf(const std::string &header, uint64_t dataBytes) {
   std::map<std::string, SafetensorsEntry> entries;
-  Status status = parseSafetensorsHeader(header.data(), header.size(),
-                                         dataBytes, entries);
+  Status status =
+      parseSafetensorsHeader(header.data(), header.size(), dataBytes, entries);
   return status.ok() ? "" : status.text();
 }
 
@@ -109,8 +109,8 @@ TEST(Safetensors, EveryFlippedHeaderBitIsReadOrRefused) {
     std::string broken = header;
     broken[bit / 8] = static_cast<char>(broken[bit / 8] ^ (1 << bit % 8));
     std::map<std::string, SafetensorsEntry> entries;
-    Status status = parseSafetensorsHeader(broken.data(), broken.size(), 4,
-                                           entries);
+    Status status =
+        parseSafetensorsHeader(broken.data(), broken.size(), 4, entries);
     if (status.ok()) // only the name can differ
       EXPECT_EQ(entries.begin()->second.end, 4u);
   }

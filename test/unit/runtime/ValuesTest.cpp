@@ -61,9 +61,9 @@ void checkRuns(const TensorInfo &tensor, int64_t ranks, int64_t chunk) {
                      ++seen[static_cast<size_t>(logical + i)];
                      int64_t rest = logical + i, place = 0, scale = 1;
                      for (size_t dim = tensor.shape.size(); dim-- > 0;) {
-                       place += (rest % tensor.shape[dim] -
-                                 shard.dims[dim].begin) *
-                                scale;
+                       place +=
+                           (rest % tensor.shape[dim] - shard.dims[dim].begin) *
+                           scale;
                        rest /= tensor.shape[dim];
                        scale *= shard.dims[dim].local;
                      }
@@ -171,10 +171,10 @@ TEST(Gemm, EqualsLoops) {
     for (bool tB : {false, true}) {
       std::vector<float> result = c;
       // The same B for both products.
-      ASSERT_EQ(gemm({tA, tB, m, n, k, 2, a.data(), tA ? m : k, b.data(),
-                      tB ? k : n, 0.5f, result.data(), n, batch, m * k, 0,
-                      m * n}),
-                0);
+      ASSERT_EQ(
+          gemm({tA, tB, m, n, k, 2, a.data(), tA ? m : k, b.data(), tB ? k : n,
+                0.5f, result.data(), n, batch, m * k, 0, m * n}),
+          0);
       for (int64_t p = 0; p < batch; ++p)
         for (int64_t i = 0; i < m; ++i)
           for (int64_t j = 0; j < n; ++j) {
