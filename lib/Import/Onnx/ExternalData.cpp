@@ -6,9 +6,7 @@
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Errc.h"
-#include "llvm/Support/xxhash.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -16,7 +14,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <vector>
 
 using namespace llvm;
 
@@ -136,21 +133,6 @@ Error ExternalFiles::read(const ExternalRange &range,
     done += count;
   }
   return Error::success();
-}
-
-Expected<uint64_t> ExternalFiles::hash(const ExternalRange &range) {
-  constexpr uint64_t block = 4 << 20;
-  std::vector<uint8_t> buffer(std::min(block, range.bytes));
-  uint64_t hash = range.bytes;
-  for (uint64_t done = 0; done < range.bytes;) {
-    uint64_t count = std::min(block, range.bytes - done);
-    MutableArrayRef<uint8_t> part(buffer.data(), count);
-    if (Error error = read({range.location, range.offset + done, count}, part))
-      return std::move(error);
-    hash = hash * 0x9E3779B97F4A7C15ull + xxh3_64bits(part);
-    done += count;
-  }
-  return hash;
 }
 
 } // namespace espalier::onnx

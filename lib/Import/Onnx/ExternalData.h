@@ -45,9 +45,6 @@ public:
   llvm::Error read(const ExternalRange &range,
                    llvm::MutableArrayRef<uint8_t> into);
 
-  /// Hash of a range of an existing file.
-  llvm::Expected<uint64_t> hash(const ExternalRange &range);
-
 private:
   struct File {
     int descriptor = -1; // -1 = does not exist

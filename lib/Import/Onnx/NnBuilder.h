@@ -24,7 +24,25 @@ public:
   using V = mlir::Value;
 
   V constant(double value, mlir::Type type);
-  V constantLike(double value, V like) { return constant(value, like.getType()); }
+  V constantLike(double value, V like) {
+    return constant(value, like.getType());
+  }
+  V makeConstant(mlir::TypedAttr value);
+  V exp(V a);
+  V log(V a);
+  V sqrt(V a);
+  V abs(V a);
+  V tanh(V a);
+  V erf(V a);
+  V sin(V a);
+  V cos(V a);
+  V floor(V a);
+  V ceil(V a);
+  V roundEven(V a);
+  V pow(V a, V b);
+  /// b where a > threshold, else c; NaN gives c.
+  V selectGreater(V a, double threshold, V b, V c);
+  V selectLessOrEqual(V a, double threshold, V b, V c);
   V add(V a, V b);
   V sub(V a, V b);
   V mul(V a, V b);

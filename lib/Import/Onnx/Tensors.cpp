@@ -64,8 +64,6 @@ mlir::Type elementType(mlir::MLIRContext *context, Dtype dtype) {
   case Dtype::Uint16:
   case Dtype::Uint32:
   case Dtype::Uint64:
-    return IntegerType::get(context, 8 * dtypeBytes(dtype),
-                            IntegerType::Unsigned);
   case Dtype::Int8:
   case Dtype::Int16:
   case Dtype::Int32:
@@ -90,18 +88,17 @@ Dtype dtypeOf(mlir::Type type) {
   auto integer = dyn_cast<mlir::IntegerType>(type);
   if (!integer)
     return Dtype::Undefined;
-  bool isUnsigned = integer.isUnsigned();
   switch (integer.getWidth()) {
   case 1:
     return Dtype::Bool;
   case 8:
-    return isUnsigned ? Dtype::Uint8 : Dtype::Int8;
+    return Dtype::Int8;
   case 16:
-    return isUnsigned ? Dtype::Uint16 : Dtype::Int16;
+    return Dtype::Int16;
   case 32:
-    return isUnsigned ? Dtype::Uint32 : Dtype::Int32;
+    return Dtype::Int32;
   case 64:
-    return isUnsigned ? Dtype::Uint64 : Dtype::Int64;
+    return Dtype::Int64;
   }
   return Dtype::Undefined;
 }

@@ -43,8 +43,9 @@ llvm::StringRef dtypeName(Dtype dtype);
 bool isFloating(Dtype dtype);
 /// Bytes of an element. String has none.
 unsigned dtypeBytes(Dtype dtype);
-/// Element type in MLIR; null for strings.
+/// Element type in MLIR (integers are signless); null for strings.
 mlir::Type elementType(mlir::MLIRContext *context, Dtype dtype);
+/// The data type of an element type; integers count as signed.
 Dtype dtypeOf(mlir::Type type);
 
 /// Product of sizes; nothing if one is negative or the product exceeds 2^62.
