@@ -11,6 +11,13 @@ using namespace llvm;
 
 namespace espalier::onnx {
 
+Shape dimsBetween(int64_t first, int64_t end) {
+  Shape dims;
+  for (int64_t i = first; i < end; ++i)
+    dims.push_back(i);
+  return dims;
+}
+
 Shape rowMajor(ArrayRef<int64_t> shape) {
   Shape strides(shape.size(), 1);
   for (int i = int(shape.size()) - 2; i >= 0; --i)

@@ -75,6 +75,9 @@ public:
 /// The value as the type can hold it: floating types rounded, integers wrapped.
 Scalar roundTo(Dtype dtype, Scalar value);
 
+/// first, first + 1, ..., end - 1
+Shape dimsBetween(int64_t first, int64_t end);
+
 /// Row-major strides.
 Shape rowMajor(llvm::ArrayRef<int64_t> shape);
 

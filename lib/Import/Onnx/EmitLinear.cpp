@@ -4,6 +4,7 @@
 #include "Handlers.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <set>
 

@@ -284,7 +284,7 @@ static mlir::Value reversed(NodeContext &node, mlir::Value value,
   for (int64_t i = 0; i < size; ++i)
     order[i] = size - 1 - i;
   mlir::Value rows = node.nn.constant(Constant::fromInts(order, Dtype::Int64));
-  Shape perm(llvm::seq<int64_t>(0, rank));
+  Shape perm = dimsBetween(0, rank);
   std::swap(perm[0], perm[axis]);
   value = node.nn.transpose(value, perm);
   return node.nn.transpose(node.nn.gather(value, rows), perm);

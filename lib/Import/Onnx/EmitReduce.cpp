@@ -34,7 +34,7 @@ static std::optional<Shape> reducedAxes(NodeContext &node, bool &isNoop) {
   if (isNoop)
     return Shape();
   if (isEmpty)
-    return Shape(llvm::seq<int64_t>(0, node.rank(0)));
+    return dimsBetween(0, node.rank(0));
   return node.axes(*given, node.rank(0));
 }
 
@@ -166,7 +166,7 @@ static void onLastAxis(NodeContext &node,
   std::optional<int64_t> axis = node.axis(-1, node.rank(0));
   if (!axis)
     return;
-  Shape perm(llvm::seq<int64_t>(0, node.rank(0)));
+  Shape perm = dimsBetween(0, node.rank(0));
   std::swap(perm[*axis], perm.back());
   mlir::Value value = node.nn.transpose(node.value(0), perm);
   node.set(0, node.nn.transpose(compute(value), perm));

@@ -164,7 +164,7 @@ void emitDropout(NodeContext &node) {
     return node.unsupported("a ratio or mode that depends on data");
   double rate = ratio ? ratio->firstAsDouble() : 0.5;
   if (rate < 0 || rate >= 1)
-    return node.fail("ratio " + Twine(rate) + " is not in [0, 1)");
+    return node.fail("ratio " + std::to_string(rate) + " is not in [0, 1)");
   bool drops = training && training->first().i != 0 && rate > 0;
   if (!drops) {
     node.set(0, ImportedValue(node.in(0)));

@@ -216,7 +216,7 @@ void emitAveragePool(NodeContext &node) {
 static void emitGlobalPool(NodeContext &node, NnBuilder::Reduce kind) {
   if (node.rank(0) < 3 || !isFloating(node.dtype(0)))
     return node.fail("expects floating-point numbers of rank 3 or more");
-  Shape dims(llvm::seq<int64_t>(2, node.rank(0)));
+  Shape dims = dimsBetween(2, node.rank(0));
   mlir::Value value = node.nn.reduce(kind, node.value(0), dims);
   int64_t count =
       *elementCount(ArrayRef<int64_t>(node.shape(0)).drop_front(2));

@@ -34,8 +34,7 @@ public:
            const ImportOptions &options)
       : context(context), file(file), options(options),
         files(file.directory, options.allowHardLinks),
-        state{mlir::OpBuilder(&context), nullptr, options, errors,
-              result.remarks, files} {}
+        state(context, options, errors, result.remarks, files) {}
 
   Expected<ImportedModel> run();
 
@@ -120,7 +119,7 @@ void Importer::analyze() {
   result.remarks = graph.remarks;
   live = liveNodes(graph);
   checkOps(graph, live, errors);
-  binding = bindInputs(graph, options, errors, result.remarks);
+  binding = bindInputs(graph, options, errors);
   exported = readExportMetadata(graph, file.model->graph());
   checkExportRewrites(graph, live, exported, options, errors, result.remarks);
   plans = planInitializers(graph, live, exported, options, errors,
@@ -176,8 +175,11 @@ void Importer::addInitializers(Role role, StringRef roleName) {
     RankedTensorType type = typeOf(initializer.tensor.shape, dtype);
     addArgument(type, initializer.name, roleName);
     setTensor(initializer.value, state.body->getArguments().back(), dtype);
-    ImportedInitializer entry{initializer.name.str(), roleName.str(), type,
-                              weightSource(file, initializer, files)};
+    ImportedInitializer entry;
+    entry.name = initializer.name.str();
+    entry.role = roleName.str();
+    entry.type = type;
+    entry.source = weightSource(file, initializer, files);
     for (const TiedPair &pair : tiedPairs)
       if (pair.kept == i) {
         entry.alias = graph.initializers[pair.other].name.str();

@@ -14,9 +14,8 @@ namespace {
 
 class Binder {
 public:
-  Binder(const Graph &graph, const ImportOptions &options, ErrorList &errors,
-         std::vector<std::string> &remarks)
-      : graph(graph), options(options), errors(errors), remarks(remarks) {}
+  Binder(const Graph &graph, const ImportOptions &options, ErrorList &errors)
+      : graph(graph), options(options), errors(errors) {}
 
   Binding run() {
     findNames();
@@ -38,7 +37,6 @@ private:
   const Graph &graph;
   const ImportOptions &options;
   ErrorList &errors;
-  std::vector<std::string> &remarks;
   std::set<std::string> names; // of symbolic dimensions
   std::set<std::string> missing;
   bool batchIsFirst = false; // key "batch" names dimension 0, called otherwise
@@ -149,8 +147,8 @@ void Binder::checkBatch() {
 }
 
 Binding bindInputs(const Graph &graph, const ImportOptions &options,
-                   ErrorList &errors, std::vector<std::string> &remarks) {
-  return Binder(graph, options, errors, remarks).run();
+                   ErrorList &errors) {
+  return Binder(graph, options, errors).run();
 }
 
 std::string contradiction(const proto::ValueInfoProto &declared,

@@ -24,7 +24,7 @@ struct Binding {
 /// size, sizes without a dimension, types that are not supported, inputs that
 /// disagree on the batch.
 Binding bindInputs(const Graph &graph, const ImportOptions &options,
-                   ErrorList &errors, std::vector<std::string> &remarks);
+                   ErrorList &errors);
 
 /// What contradicts the file's own description of a value, or "". Symbolic
 /// dimensions that are not bound (exporters write expressions) say nothing.

@@ -256,6 +256,12 @@ Value NnBuilder::map(mlir::ValueRange operands, ArrayRef<int64_t> shape,
       });
   assert(elementOf(results[0]) == element && "a map of another type");
   (void)element;
+  // Constants that the body had no need of.
+  mlir::Block &block = results[0].getDefiningOp<nn::MapOp>().getBody().front();
+  for (mlir::Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(block.without_terminator())))
+    if (op.use_empty())
+      op.erase();
   return results[0];
 }
 
@@ -385,10 +391,6 @@ Value NnBuilder::gather(Value table, Value indices) {
   return nn::GatherOp::create(builder, location, type, table, indices);
 }
 
-Value NnBuilder::scatterAdd(Value indices, Value updates, mlir::Type table) {
-  return nn::ScatterAddOp::create(builder, location, table, indices, updates);
-}
-
 Value NnBuilder::attention(Value q, Value k, Value v, Value mask, double scale,
                            bool causal) {
   Shape shape(shapeOf(q));
@@ -398,7 +400,7 @@ Value NnBuilder::attention(Value q, Value k, Value v, Value mask, double scale,
   mlir::Type sums = element.isF64() ? element : builder.getF32Type();
   auto lse = RankedTensorType::get(ArrayRef(shape).drop_back(), sums);
   return nn::AttentionOp::create(builder, location, out, lse, q, k, v, mask,
-                                 causal, builder.getF64FloatAttr(scale))
+                                 causal, llvm::APFloat(scale))
       .getOut();
 }
 

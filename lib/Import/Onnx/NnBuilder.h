@@ -110,7 +110,6 @@ public:
   Value avgPool(Value value, const Window &window, bool countPadding,
                 llvm::ArrayRef<int64_t> shape);
   Value gather(Value table, Value indices);
-  Value scatterAdd(Value indices, Value updates, mlir::Type table);
   Value attention(Value q, Value k, Value v, Value mask, double scale,
                   bool causal);
   Value rope(Value value, Value cos, Value sin, bool interleaved);

@@ -20,9 +20,16 @@ bool NodeContext::allConstant() const {
 mlir::Value NodeContext::compact(const ImportedValue &value) {
   if (!value.constant)
     return value.value;
+  // One op for each constant: those that are broadcast differ in shape alone.
+  ConstantOps &made = state.constants[value.constant->data.get()];
+  for (auto &[constant, op] : made)
+    if (constant.stored == value.constant->stored)
+      return op;
   mlir::OpBuilder::InsertionGuard guard(state.builder);
   state.builder.setInsertionPointToStart(state.body);
-  return nn.constant(*value.constant);
+  mlir::Value op = nn.constant(*value.constant);
+  made.push_back({*value.constant, op});
+  return op;
 }
 
 mlir::Value NodeContext::materialize(const ImportedValue &value) {

@@ -34,8 +34,18 @@ struct ImportedValue {
   int input = -1;
 };
 
+/// Constants with the same elements and their ops.
+using ConstantOps =
+    llvm::SmallVector<std::pair<Constant, mlir::Value>, 1>;
+
 /// What all nodes share.
 struct ImportState {
+  ImportState(mlir::MLIRContext &context, const ImportOptions &options,
+              ErrorList &errors, std::vector<std::string> &remarks,
+              ExternalFiles &files)
+      : builder(&context), options(options), errors(errors), remarks(remarks),
+        files(files) {}
+
   mlir::OpBuilder builder;
   mlir::Block *body = nullptr;
   const ImportOptions &options;
@@ -49,6 +59,8 @@ struct ImportState {
   std::vector<int64_t> tableSizes;
   /// Running statistics: ValueId of the initializer to its updated value.
   llvm::DenseMap<ValueId, mlir::Value> updatedBuffers;
+  /// By address of their elements, which the entries keep alive.
+  llvm::DenseMap<const void *, ConstantOps> constants;
   uint64_t foldedTotal = 0;
   unsigned randomStreams = 0;
 };
