@@ -75,8 +75,8 @@ int64_t JsonNode::integer(int64_t low, int64_t high) const {
   if (!value)
     return low > 0 ? low : 0;
   bool fits = value->is_number_integer() &&
-              !(value->is_number_unsigned() &&
-                value->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX));
+              (!value->is_number_unsigned() ||
+               value->get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX));
   if (fits) {
     int64_t number = value->get<int64_t>();
     if (number >= low && number <= high)

@@ -40,9 +40,11 @@ uint32_t hashName(const std::string &name);
 
 PhiloxKey randomKey(int64_t seed, const std::string &name);
 
-/// The standard normal number of a logical element: words 0 and 1 of its
-/// counter, u = (word + 0.5) / 2^32, give sqrt(-2 ln u0) cos(2 pi u1).
-double normalAt(PhiloxKey key, uint64_t element, uint64_t step);
+/// The standard normal numbers of logical elements `first` .. `first + count -
+/// 1`: words 0 and 1 of an element's counter, u = (word + 0.5) / 2^32, give
+/// sqrt(-2 ln u0) cos(2 pi u1). The same bits on every processor.
+void normals(PhiloxKey key, uint64_t first, uint64_t count, uint64_t step,
+             double *to);
 
 /// A permutation of 0 .. size-1 for each (seed, epoch), computed element by
 /// element: a Feistel network over the next even power of two, walked until it

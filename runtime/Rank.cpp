@@ -64,6 +64,7 @@ void collective(EspalierContext *context, int32_t op, CollectiveKind kind,
 
 using namespace espalier::runtime;
 
+// Their parameters are what abi.h says. NOLINTBEGIN(readability-function-size)
 void espalierRtAllReduce(EspalierContext *context, int32_t op, int32_t group,
                          EspalierReduction reduction, EspalierDtype dtype,
                          int32_t buffers, const uint64_t *offsets,
@@ -124,3 +125,4 @@ void espalierRtGemm(EspalierContext *context, int32_t transposeA,
 void espalierRtMark(EspalierContext *context, int32_t op) {
   mark(rankOf(context), op);
 }
+// NOLINTEND(readability-function-size)

@@ -2,6 +2,7 @@
 
 #include "runtime/Reduce.h"
 
+#include "runtime/Clones.h"
 #include "runtime/Metadata.h"
 
 #include <algorithm>
@@ -9,17 +10,6 @@
 
 namespace espalier::runtime {
 namespace {
-
-// The loops are compiled for several generations of processors and the best
-// one is chosen when the program is loaded. Each element is reduced by itself,
-// so the choice does not change a bit.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) &&                   \
-    !ESPALIER_HAS_SANITIZER
-#define ESPALIER_CLONES                                                        \
-  __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
-#else
-#define ESPALIER_CLONES
-#endif
 
 struct Sum {
   template <typename T>

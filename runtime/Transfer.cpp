@@ -140,15 +140,20 @@ void store(EspalierDtype dtype, uint8_t *to, int64_t index, double value) {
 void compute(const TensorInfo &tensor, const Chunk &chunk, int64_t seed,
              uint8_t *buffer) {
   const TensorInit &init = tensor.init;
-  bool random = init.kind == TensorInit::Kind::Normal;
   PhiloxKey key = randomKey(seed, tensor.name);
-  for (int64_t i = 0; i < chunk.count; ++i) {
-    double value = init.value;
-    if (random)
-      value = init.mean +
-              init.deviation *
-                  normalAt(key, static_cast<uint64_t>(chunk.first + i), 0);
-    store(tensor.dtype, buffer, i, value);
+  constexpr int64_t block = 1024;
+  double values[block];
+  std::fill(values, values + block, init.value);
+  for (int64_t at = 0; at < chunk.count; at += block) {
+    int64_t here = std::min(block, chunk.count - at);
+    if (init.kind == TensorInit::Kind::Normal) {
+      normals(key, static_cast<uint64_t>(chunk.first + at),
+              static_cast<uint64_t>(here), 0, values);
+      for (int64_t i = 0; i < here; ++i)
+        values[i] = init.mean + init.deviation * values[i];
+    }
+    for (int64_t i = 0; i < here; ++i)
+      store(tensor.dtype, buffer, at + i, values[i]);
   }
 }
 

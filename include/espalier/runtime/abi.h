@@ -25,6 +25,8 @@
 extern "C" {
 #endif
 
+/* This is C. NOLINTBEGIN(modernize-use-using) */
+
 /* Raised by one with every change of this file. */
 #define ESPALIER_ABI_VERSION 1
 
@@ -125,6 +127,8 @@ void espalierRtGemm(EspalierContext *context, int32_t transposeA,
 /* Marks that `op` (an index into the metadata's ops) begins: what a message
  * about a lost rank names, and what --profile times. */
 void espalierRtMark(EspalierContext *context, int32_t op);
+
+/* NOLINTEND(modernize-use-using) */
 
 #ifdef __cplusplus
 }

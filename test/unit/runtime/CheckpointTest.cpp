@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sys/mount.h>
 
 #include "FakeProgram.h"
 #include "RankHarness.h"
@@ -250,6 +251,22 @@ TEST(Checkpoint, FindsAFlippedBit) {
     flip();
   }
   EXPECT_EQ(load(folder.path, 2), 2);
+}
+
+TEST(Checkpoint, AFullDiskLeavesTheOneBefore) {
+  TemporaryFolder folder;
+  if (mount("none", folder.path.c_str(), "tmpfs", 0, "size=60m") != 0)
+    GTEST_SKIP() << "needs the right to mount a file system";
+  EXPECT_EQ(save(folder.path, 2, 3), 2); // 35 MB
+  EXPECT_EQ(save(folder.path, 2, 4), 0);
+  EXPECT_FALSE(exists(folder / "step-4"));
+  EXPECT_EQ(load(folder.path, 2), 2);
+  Metadata metadata = layoutFor(2);
+  EXPECT_NE(claimCheckpointDirectory(folder.path, CheckpointLayout(metadata))
+                .text()
+                .find("has room for only"),
+            std::string::npos);
+  EXPECT_EQ(umount2(folder.path.c_str(), MNT_DETACH), 0);
 }
 
 TEST(Checkpoint, AFailedSaveLeavesTheOneBefore) {
