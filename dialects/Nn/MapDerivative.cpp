@@ -465,7 +465,8 @@ static SmallVector<Value> buildGradientMap(OpBuilder &builder, MapOp op,
   if (computed.empty())
     return gradients;
   Block &block = region.front();
-  OpBuilder inner = OpBuilder::atBlockEnd(&block);
+  OpBuilder inner(op.getContext());
+  inner.setInsertionPointToEnd(&block);
   YieldOp::create(inner, op.getLoc(), computed);
   dropUnused(block, operands);
   auto map = MapOp::create(builder, op.getLoc(), types, operands);
@@ -485,7 +486,8 @@ MapOp::buildDerivative(OpBuilder &builder, ArrayRef<Value> resultGradients,
                                    resultGradients, [](Value v) { return v; }));
   for (Value operand : operands)
     block.addArgument(getElementTypeOrSelf(operand), getLoc());
-  OpBuilder inner = OpBuilder::atBlockBegin(&block);
+  OpBuilder inner(getContext()); // the region has no op yet
+  inner.setInsertionPointToStart(&block);
   SmallVector<Value> yielded = cloneBody(inner, *this, block);
 
   ScalarSweep sweep(inner, getLoc());
