@@ -33,21 +33,21 @@ struct Matrix {
 
 } // namespace
 
-static Matrix matrixOf(const Factor &rows, const Factor &columns,
+static Matrix matrixOf(const ProductDim &rows, const ProductDim &columns,
                        unsigned tensor) {
   bool plain = (columns.size == 1 || columns.strides[tensor] == 1) &&
                (rows.size == 1 || rows.strides[tensor] >= columns.size);
-  const Factor &major = plain ? rows : columns;
-  const Factor &minor = plain ? columns : rows;
+  const ProductDim &major = plain ? rows : columns;
+  const ProductDim &minor = plain ? columns : rows;
   return {!plain,
           leadingDimension(major.strides[tensor], major.size, minor.size)};
 }
 
 /// The indices of nested loops over factors, as offsets in each tensor.
 static SmallVector<std::array<int64_t, 3>>
-offsetsOf(ArrayRef<Factor> factors) {
+offsetsOf(ArrayRef<ProductDim> factors) {
   SmallVector<std::array<int64_t, 3>> offsets = {{0, 0, 0}};
-  for (const Factor &factor : factors) {
+  for (const ProductDim &factor : factors) {
     SmallVector<std::array<int64_t, 3>> next;
     for (auto &offset : offsets)
       for (int64_t i = 0; i < factor.size; ++i)
@@ -62,7 +62,7 @@ offsetsOf(ArrayRef<Factor> factors) {
 void Lowering::emitProduct(const Product &product, bool accumulate) {
   const auto &[m, n, k, batch] =
       std::tie(product.m, product.n, product.k, product.batch);
-  const Factor *rows[3] = {&m, &k, &m}, *columns[3] = {&k, &n, &n};
+  const ProductDim *rows[3] = {&m, &k, &m}, *columns[3] = {&k, &n, &n};
   bool isDouble = product.views[2].elementType.isF64();
   for (auto &outer : offsetsOf(product.outer)) {
     bool adds = accumulate;

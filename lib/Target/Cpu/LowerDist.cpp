@@ -30,10 +30,7 @@ Runs runsOf(ArrayRef<int64_t> block, int64_t dim) {
 
 LogicalResult Lowering::lowerDist(Operation *op) {
   int64_t index = program.opIndex(op->getLoc());
-  auto groups = [&](ArrayAttr axes) {
-    return builder.getDenseI32ArrayAttr(program.groupsOf(axes));
-  };
-  auto number = [&](int64_t value) { return builder.getI64IntegerAttr(value); };
+  auto groups = [&](ArrayAttr axes) { return program.groupsOf(axes); };
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](dist::AllReduceOp op) {
         // One call for each element type; the buffers are reduced in place.
@@ -49,7 +46,7 @@ LogicalResult Lowering::lowerDist(Operation *op) {
           for (const View &view : places)
             buffers.push_back(buffer(view));
           rt::AllReduceOp::create(builder, loc, op.getKind(), buffers,
-                                  groups(op.getAxes()), number(index));
+                                  groups(op.getAxes()), index);
         }
         return success();
       })
@@ -57,17 +54,17 @@ LogicalResult Lowering::lowerDist(Operation *op) {
         View from = dense(op.getInput()), to = denseResult(op.getResult());
         Runs runs = runsOf(from.shape, op.getDim());
         rt::AllGatherOp::create(builder, loc, buffer(from), buffer(to),
-                                number(runs.outer), number(runs.count),
-                                groups(op.getAxes()), number(index));
+                                runs.outer, runs.count,
+                                groups(op.getAxes()), index);
         return success();
       })
       .Case([&](dist::ReduceScatterOp op) {
         View from = dense(op.getInput()), to = denseResult(op.getResult());
         Runs runs = runsOf(to.shape, op.getDim());
         rt::ReduceScatterOp::create(builder, loc, op.getKind(), buffer(from),
-                                    buffer(to), number(runs.outer),
-                                    number(runs.count), groups(op.getAxes()),
-                                    number(index));
+                                    buffer(to), runs.outer,
+                                    runs.count, groups(op.getAxes()),
+                                    index);
         return success();
       })
       .Case([&](dist::AllToAllOp op) {
@@ -82,8 +79,8 @@ LogicalResult Lowering::lowerDist(Operation *op) {
         received.insert(received.begin(), members);
         View parts = temporary(received, from.elementType);
         rt::AllToAllOp::create(builder, loc, buffer(from), buffer(parts),
-                               number(runs.outer), number(runs.count),
-                               groups(op.getAxes()), number(index));
+                               runs.outer, runs.count,
+                               groups(op.getAxes()), index);
         SmallVector<int64_t> order =
             llvm::to_vector(llvm::seq<int64_t>(1, received.size()));
         order.insert(order.begin() + op.getConcatDim(), 0);
@@ -100,7 +97,7 @@ LogicalResult Lowering::lowerDist(Operation *op) {
         copy(*reshapeView(whole, to.shape), to);
         return success();
       })
-      .Case([&](dist::ShardSliceOp op) {
+      .Case([&](dist::ShardSliceOp op) -> LogicalResult {
         View from = dense(op.getInput());
         SmallVector<int64_t> none(from.rank(), 0), steps(from.rank(), 1);
         View block =

@@ -147,7 +147,6 @@ void Lowering::findDeferred() {
       continue;
     SmallVector<Operation *> products;
     SmallVector<Value> others;
-    bool scatters = false;
     for (Value operand : op.getOperands()) {
       Operation *producer = operand.getDefiningOp();
       bool isProduct = isa_and_nonnull<nn::ContractOp, nn::ScatterAddOp>(producer) &&
@@ -157,7 +156,6 @@ void Lowering::findDeferred() {
         continue;
       }
       products.push_back(producer);
-      scatters |= isa<nn::ScatterAddOp>(producer);
     }
     bool inPlace = others.empty() ||
                    (others.size() == 1 && others[0].getType() == type &&

@@ -40,17 +40,29 @@ LogicalResult Lowering::run() {
   return success();
 }
 
+static int64_t plannedIndex(const memory::MemoryPlan &plan,
+                            DictionaryAttr attributes) {
+  return plan.find(attributes.getAs<StringAttr>("espalier.name").getValue(),
+                   attributes.getAs<StringAttr>("espalier.role").getValue());
+}
+
 void Lowering::bindArguments() {
   const memory::MemoryPlan &plan = program.layout.memory;
   for (BlockArgument argument : source.getArguments()) {
-    DictionaryAttr attributes =
-        source.getArgAttrDict(argument.getArgNumber());
     int64_t index =
-        plan.find(attributes.getAs<StringAttr>("espalier.name").getValue(),
-                  attributes.getAs<StringAttr>("espalier.role").getValue());
+        plannedIndex(plan, source.getArgAttrDict(argument.getArgNumber()));
     views[argument] = denseView(index, nn::shapeOf(argument),
                                 getElementTypeOrSelf(argument));
+    storage[index].isConsumed = true;
   }
+  // Sums are used up by the update, which does not return them; all else is
+  // read again.
+  for (auto [index, tensor] : llvm::enumerate(plan.tensors))
+    storage[index].isConsumed &= tensor.role == "grad" ||
+                                 tensor.role == "loss_sum" ||
+                                 tensor.role == "weight_sum";
+  for (unsigned i = 0; i < source.getNumResults(); ++i)
+    storage[plannedIndex(plan, source.getResultAttrDict(i))].isConsumed = false;
 }
 
 //===----------------------------------------------------------------------===//
@@ -330,13 +342,10 @@ void Lowering::lowerPad(nn::PadOp op) {
 /// the copies of what can be computed in place.
 void Lowering::lowerReturn(func::ReturnOp op) {
   const memory::MemoryPlan &plan = program.layout.memory;
-  SmallVector<std::pair<View, View>> copies;
+  std::vector<std::pair<View, View>> copies;
   for (OpOperand &operand : op->getOpOperands()) {
-    DictionaryAttr attributes =
-        source.getResultAttrDict(operand.getOperandNumber());
     int64_t index =
-        plan.find(attributes.getAs<StringAttr>("espalier.name").getValue(),
-                  attributes.getAs<StringAttr>("espalier.role").getValue());
+        plannedIndex(plan, source.getResultAttrDict(operand.getOperandNumber()));
     Value value = operand.get();
     View from = viewOf(value);
     View to = denseView(index, nn::shapeOf(value), getElementTypeOrSelf(value));

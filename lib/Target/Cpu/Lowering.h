@@ -154,7 +154,7 @@ private:
   llvm::DenseMap<mlir::Value, View> views, denseViews, demands;
   llvm::DenseSet<mlir::Operation *> deferred; // lowered by the sum they feed
   llvm::DenseSet<mlir::Operation *> done;     // lowered with another op
-  llvm::SmallVector<std::pair<View, View>> unfinished;
+  std::vector<std::pair<View, View>> unfinished;
   int64_t lastMark = -1;
 };
 

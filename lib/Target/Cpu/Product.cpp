@@ -31,23 +31,23 @@ static Class classOf(std::array<StringRef, 3> letters, char letter) {
 
 int64_t Product::calls() const {
   int64_t count = 1;
-  for (const Factor &factor : outer)
+  for (const ProductDim &factor : outer)
     count *= factor.size;
-  for (const Factor &factor : outerSum)
+  for (const ProductDim &factor : outerSum)
     count *= factor.size;
   return count;
 }
 
 /// Merges factors that lie behind one another in all tensors of their class.
-static SmallVector<Factor> mergeFactors(SmallVector<Factor> factors,
+static SmallVector<ProductDim> mergeFactors(SmallVector<ProductDim> factors,
                                         Class kind) {
-  llvm::erase_if(factors, [](const Factor &f) { return f.size == 1; });
+  llvm::erase_if(factors, [](const ProductDim &f) { return f.size == 1; });
   unsigned leader = kind == K ? 0 : 2;
-  llvm::stable_sort(factors, [&](const Factor &a, const Factor &b) {
+  llvm::stable_sort(factors, [&](const ProductDim &a, const ProductDim &b) {
     return a.strides[leader] > b.strides[leader];
   });
-  SmallVector<Factor> merged;
-  for (const Factor &factor : factors) {
+  SmallVector<ProductDim> merged;
+  for (const ProductDim &factor : factors) {
     bool behind = !merged.empty();
     for (unsigned t = 0; behind && t < 3; ++t)
       behind = !occursIn[kind][t] || merged.back().strides[t] ==
@@ -63,12 +63,12 @@ static SmallVector<Factor> mergeFactors(SmallVector<Factor> factors,
 }
 
 /// Whether rows and columns are a matrix, in one order or the other.
-static bool isMatrix(const Factor &rows, const Factor &columns,
+static bool isMatrix(const ProductDim &rows, const ProductDim &columns,
                      unsigned tensor) {
-  auto isUnit = [&](const Factor &f) {
+  auto isUnit = [&](const ProductDim &f) {
     return f.size == 1 || f.strides[tensor] == 1;
   };
-  auto leads = [&](const Factor &major, const Factor &minor) {
+  auto leads = [&](const ProductDim &major, const ProductDim &minor) {
     return isUnit(minor) &&
            (major.size == 1 || major.strides[tensor] >= minor.size);
   };
@@ -76,7 +76,7 @@ static bool isMatrix(const Factor &rows, const Factor &columns,
 }
 
 /// Chooses the factors of the call: a matrix in each tensor, with most work.
-static bool chooseCall(std::array<SmallVector<Factor>, 4> &factors,
+static bool chooseCall(std::array<SmallVector<ProductDim>, 4> &factors,
                        Product &product) {
   for (Class kind : {M, N, K})
     if (factors[kind].empty())
@@ -95,7 +95,7 @@ static bool chooseCall(std::array<SmallVector<Factor>, 4> &factors,
       }
   if (most == 0)
     return false;
-  auto take = [&](Class kind, Factor &into, SmallVector<Factor> &rest) {
+  auto take = [&](Class kind, ProductDim &into, SmallVector<ProductDim> &rest) {
     into = factors[kind][chosen[kind]];
     for (auto [i, factor] : llvm::enumerate(factors[kind]))
       if (i != chosen[kind])
@@ -108,7 +108,7 @@ static bool chooseCall(std::array<SmallVector<Factor>, 4> &factors,
     return true;
   auto largest = llvm::max_element(
       factors[Batch],
-      [](const Factor &a, const Factor &b) { return a.size < b.size; });
+      [](const ProductDim &a, const ProductDim &b) { return a.size < b.size; });
   chosen[Batch] = largest - factors[Batch].begin();
   take(Batch, product.batch, product.outer);
   return true;
@@ -116,7 +116,7 @@ static bool chooseCall(std::array<SmallVector<Factor>, 4> &factors,
 
 std::optional<Product> cpu::planProduct(std::array<StringRef, 3> letters,
                                         const std::array<View, 3> &views) {
-  std::array<SmallVector<Factor>, 4> factors;
+  std::array<SmallVector<ProductDim>, 4> factors;
   SmallVector<char> seen;
   for (unsigned tensor = 0; tensor < 3; ++tensor)
     for (auto [dim, letter] : llvm::enumerate(letters[tensor])) {
@@ -125,7 +125,7 @@ std::optional<Product> cpu::planProduct(std::array<StringRef, 3> letters,
       if (llvm::is_contained(seen, letter))
         continue;
       seen.push_back(letter);
-      Factor factor;
+      ProductDim factor;
       factor.size = views[tensor].shape[dim];
       for (unsigned t = 0; t < 3; ++t)
         if (size_t at = letters[t].find(letter); at != StringRef::npos)

@@ -21,16 +21,16 @@ namespace espalier::cpu {
 
 /// One or several merged letters; strides in the left operand, the right operand
 /// and the result, 0 where it does not occur.
-struct Factor {
+struct ProductDim {
   int64_t size = 1;
   std::array<int64_t, 3> strides = {0, 0, 0};
 };
 
 struct Product {
   std::array<View, 3> views; // left, right, result
-  Factor m, n, k, batch;
-  llvm::SmallVector<Factor> outer;    // loops that write different parts
-  llvm::SmallVector<Factor> outerSum; // loops that add to the same part
+  ProductDim m, n, k, batch;
+  llvm::SmallVector<ProductDim> outer;    // loops that write different parts
+  llvm::SmallVector<ProductDim> outerSum; // loops that add to the same part
 
   int64_t calls() const;
 };

@@ -173,10 +173,12 @@ void Layout::mergeInPlace() {
         int64_t from = storageOf(op->getOperand(i));
         int64_t to = storageOf(op->getOperand(j));
         if (from < 0 || to < 0 || from == to ||
-            uses[from].back() != int64_t(index) ||
-            !overwritesAll(op, from, to) || !canMerge(from, to))
+            uses[from].back() != int64_t(index) || !overwritesAll(op, from, to))
           continue;
-        merge(from, to);
+        if (canMerge(from, to))
+          merge(from, to);
+        else if (storage[from].isConsumed && canMerge(to, from))
+          merge(to, from);
       }
     }
   }

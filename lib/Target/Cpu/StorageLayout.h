@@ -14,6 +14,9 @@ struct Storage {
   int64_t bytes = 0;
   int64_t persistent = -1;     // the index of a planned tensor, or -1
   mlir::ElementsAttr constant; // read-only data outside the arena, or null
+  /// A persistent place whose content nobody needs after the function, as sums
+  /// that an update has used up.
+  bool isConsumed = false;
 };
 
 using StorageTable = llvm::SmallVector<Storage>;
