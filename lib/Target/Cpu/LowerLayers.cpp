@@ -184,6 +184,18 @@ SmallVector<int64_t> attentionSizes(OpT op) {
 
 } // namespace
 
+/// The elements that the attention kernels work in: packed keys and values, and
+/// tiles (Kernels/Attention.cpp).
+static int64_t attentionWork(ArrayRef<int64_t> sizes, bool isGrad) {
+  constexpr int64_t queryTile = 32, keyTile = 64;
+  auto pad = [](int64_t n, int64_t to) { return (n + to - 1) / to * to; };
+  int64_t t = pad(sizes[4], keyTile), d = pad(sizes[5], 16),
+          e = pad(sizes[6], 16);
+  if (isGrad)
+    return t * (3 * d + 2 * e) + queryTile * (2 * d + e + 2 * keyTile);
+  return t * (d + e) + queryTile * (keyTile + e);
+}
+
 /// The suffix of the mask's kind, and its strides; a mask of floats is added.
 static std::string maskOf(const Operand &mask, ArrayRef<int64_t> shape,
                           SmallVectorImpl<int64_t> &integers) {
@@ -217,8 +229,9 @@ void Lowering::lowerAttention(nn::AttentionOp op) {
     appendStrides(integers, view);
   std::string kind =
       maskOf(mask, {q.shape[0], q.shape[1], q.shape[2], k.shape[2]}, integers);
-  launch(named("attention", q) + kind, {q, k, v, mask, out, lse}, integers,
-         {op.getScale().convertToDouble()});
+  View work = temporary({attentionWork(integers, false)}, q.elementType);
+  launch(named("attention", q) + kind, {q, k, v, mask, out, lse, work},
+         integers, {op.getScale().convertToDouble()});
 }
 
 void Lowering::lowerAttentionGrad(nn::AttentionGradOp op) {
@@ -247,8 +260,9 @@ void Lowering::lowerAttentionGrad(nn::AttentionGradOp op) {
     appendStrides(integers, view);
   std::string kind =
       maskOf(mask, {q.shape[0], q.shape[1], q.shape[2], k.shape[2]}, integers);
+  View work = temporary({attentionWork(integers, true)}, q.elementType);
   launch(named("attention_grad", q) + kind,
-         {q, k, v, mask, out, lse, dout, dq, dk, dv}, integers,
+         {q, k, v, mask, out, lse, dout, dq, dk, dv, work}, integers,
          {op.getScale().convertToDouble()});
 }
 
