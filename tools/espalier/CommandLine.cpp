@@ -2,6 +2,8 @@
 
 #include "CommandLine.h"
 
+#include "espalier/Support/YamlTree.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/Format.h"
@@ -9,19 +11,6 @@
 
 using namespace llvm;
 using namespace espalier;
-
-StringRef espalier::nearestWord(StringRef name, ArrayRef<StringRef> names) {
-  StringRef nearest;
-  unsigned best = UINT_MAX;
-  for (StringRef candidate : names) {
-    unsigned distance = name.take_front(100).edit_distance(candidate);
-    if (distance < best) {
-      best = distance;
-      nearest = candidate;
-    }
-  }
-  return nearest;
-}
 
 CommandLine::CommandLine(StringRef command, StringRef form, StringRef summary)
     : command(command), form(form), summary(summary) {}
@@ -91,7 +80,7 @@ std::optional<int> CommandLine::readOption(ArrayRef<StringRef> &words) {
         map_to_vector(options, [](const Option &o) { return o.name; });
     known.push_back("--help");
     return wrong("there is no option '" + name.str() + "'; the nearest is '" +
-                 nearestWord(name, known).str() + "'");
+                 nearestName(name, known).str() + "'");
   }
   if (found->flag) {
     if (hasInlined)

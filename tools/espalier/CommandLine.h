@@ -31,10 +31,6 @@ enum ExitStatus {
   NotEquivalent = 4,
 };
 
-/// The one of `names` that is nearest to `name`.
-llvm::StringRef nearestWord(llvm::StringRef name,
-                            llvm::ArrayRef<llvm::StringRef> names);
-
 /// An option is given as `--name value` or `--name=value`, before or after the
 /// arguments; `--` ends the options. What is given twice is an error, but for
 /// repeated options.

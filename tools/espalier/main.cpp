@@ -1,5 +1,7 @@
 //===- main.cpp - The command-line tool -----------------------------------===//
 
+#include "espalier/Support/YamlTree.h"
+
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -54,7 +56,7 @@ int main(int argc, char **argv) {
   SmallVector<StringRef> known =
       map_to_vector(kCommands, [](const Command &c) { return c.name; });
   errs() << "espalier: there is no command '" << name << "'; the nearest is '"
-         << nearestWord(name, known) << "'\n";
+         << nearestName(name, known) << "'\n";
   printUsage(errs());
   return WrongUsage;
 }
