@@ -1,0 +1,19 @@
+//===- Commands.h - What `espalier` can be asked to do ----------*- C++ -*-===//
+//
+// Each takes the words after its name and returns the tool's exit status.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ESPALIER_TOOLS_ESPALIER_COMMANDS_H
+#define ESPALIER_TOOLS_ESPALIER_COMMANDS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace espalier {
+
+int runTokenize(llvm::ArrayRef<llvm::StringRef> words);
+
+} // namespace espalier
+
+#endif // ESPALIER_TOOLS_ESPALIER_COMMANDS_H
