@@ -50,6 +50,11 @@ bool Session::failWithDiagnostics(ExitStatus failure, const std::string &what) {
   return fail(failure, text);
 }
 
+void Session::failCompilation() {
+  failWithDiagnostics(InputAtFault, job.resolve(job.model) +
+                                        ": the program cannot be compiled:");
+}
+
 bool Session::load(const std::string &jobPath) {
   Messages messages;
   std::optional<Job> read = readJob(jobPath, messages);

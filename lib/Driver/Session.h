@@ -44,6 +44,9 @@ public:
   /// Compares a partitioned program from a file with the job's.
   bool verifyProgram(const std::string &path);
 
+  /// Writes what a target could not compile.
+  void failCompilation();
+
   /// Writes what is wrong and sets the status. Returns false.
   bool fail(ExitStatus failure, const std::string &message);
 

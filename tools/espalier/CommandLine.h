@@ -2,16 +2,18 @@
 //
 //   std::vector<std::string> texts;
 //   std::optional<std::string> output;
-//   CommandLine line("tokenize", "text... -o corpus.bin", "Makes tokens of
-//   texts"); line.arguments(texts, 1, SIZE_MAX, "text"); line.required("-o",
-//   output, "F", "where the tokens go"); if (std::optional<int> status =
-//   line.parse(args))
+//   CommandLine line("tokenize", "text... -o F", "Makes tokens of texts");
+//   line.arguments(texts, 1, SIZE_MAX, "text");
+//   line.required("-o", output, "F", "where the tokens go");
+//   if (std::optional<int> status = line.parse(words))
 //     return *status; // after --help, or a wrong usage
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ESPALIER_TOOLS_ESPALIER_COMMANDLINE_H
 #define ESPALIER_TOOLS_ESPALIER_COMMANDLINE_H
+
+#include "espalier/Support/ExitStatus.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -21,15 +23,6 @@
 #include <vector>
 
 namespace espalier {
-
-/// What each exit status of the tool says.
-enum ExitStatus {
-  Done = 0,
-  InputAtFault = 1,
-  WrongUsage = 2,
-  Infeasible = 3,
-  NotEquivalent = 4,
-};
 
 /// An option is given as `--name value` or `--name=value`, before or after the
 /// arguments; `--` ends the options. What is given twice is an error, but for

@@ -12,6 +12,9 @@
 
 namespace espalier {
 
+int runImport(llvm::ArrayRef<llvm::StringRef> words);
+int runVerify(llvm::ArrayRef<llvm::StringRef> words);
+int runCompile(llvm::ArrayRef<llvm::StringRef> words);
 int runTokenize(llvm::ArrayRef<llvm::StringRef> words);
 
 } // namespace espalier

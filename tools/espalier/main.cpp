@@ -23,6 +23,9 @@ struct Command {
 static constexpr StringRef kVersion = "0.1";
 
 static constexpr Command kCommands[] = {
+    {"import", "read an ONNX model, list what is not supported", runImport},
+    {"verify", "prove that all ranks compute what one device would", runVerify},
+    {"compile", "compile a job into a training binary", runCompile},
     {"tokenize", "make a file of tokens from texts", runTokenize},
 };
 

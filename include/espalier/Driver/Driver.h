@@ -1,13 +1,15 @@
 //===- Driver.h - Job in, plan, proof or binary out -------------*- C++ -*-===//
 //
 // What the commands of tools/espalier do. Each function is one command: it reads its
-// files, says on `out` what it did and on `err` what is wrong, and returns the exit
-// status. Nothing is written where a command fails.
+// files, says on `out` what it did and on `err` what is wrong, and returns an
+// ExitStatus. Nothing is written where a command fails.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ESPALIER_DRIVER_DRIVER_H
 #define ESPALIER_DRIVER_DRIVER_H
+
+#include "espalier/Support/ExitStatus.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -16,14 +18,6 @@
 #include <vector>
 
 namespace espalier::driver {
-
-enum ExitStatus : int {
-  Done = 0,
-  InputAtFault = 1,
-  WrongUsage = 2,
-  Infeasible = 3,
-  NotEquivalent = 4,
-};
 
 /// Where a command writes for people.
 struct Streams {
@@ -39,24 +33,17 @@ struct ImportCommand {
 };
 int runImport(const ImportCommand &command, const Streams &streams);
 
-struct PlanCommand {
-  std::string job;
-  std::string output; // of the plan file; "": none
-};
-int runPlan(const PlanCommand &command, const Streams &streams);
-
 struct VerifyCommand {
   std::string job;
-  std::string plan;    // "": the job's own
   std::string program; // a partitioned program to check in place of ours; "": none
 };
 int runVerify(const VerifyCommand &command, const Streams &streams);
 
 struct CompileCommand {
   std::string job;
-  std::string plan; // "": the job's own
   std::string output;
   std::string target = "cpu";
+  std::string cpu = "host"; // what to generate code for, as LLVM names it
 };
 int runCompile(const CompileCommand &command, const Streams &streams);
 
