@@ -50,6 +50,7 @@ public:
   /// Writes what is wrong and sets the status. Returns false.
   bool fail(ExitStatus failure, const std::string &message);
 
+  mlir::MLIRContext context; // outlives the modules below
   Job job;
   ResolvedLayout layout;
   ImportedModel model;
@@ -57,7 +58,6 @@ public:
   Proof proof;
   ExitStatus status = Done;
   const Streams &streams;
-  mlir::MLIRContext context;
 
 private:
   bool failWithDiagnostics(ExitStatus failure, const std::string &what);
