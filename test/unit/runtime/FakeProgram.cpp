@@ -93,6 +93,9 @@ void first(EspalierContext *context) {
 }
 
 void update(EspalierContext *context) {
+  if (fault.kind == Fault::Skip && fault.rank == context->rank &&
+      fault.step == context->step)
+    return;
   uint64_t offsets[] = {Gradient, LossSum, WeightSum};
   uint64_t counts[] = {features, 1, 1};
   espalierRtAllReduce(context, 1, 0, EspalierSum, EspalierF32, 3, offsets,

@@ -23,7 +23,16 @@ constexpr int64_t batch = 4; // samples of the logical microbatch
 constexpr int64_t microBatches = 2;
 constexpr int64_t globalBatch = 7; // one sample of a step is not valid
 
-enum class Fault { None, Die, Stop, NotFinite, OtherCollective, Slow, Sleep };
+enum class Fault {
+  None,
+  Die,
+  Stop,
+  NotFinite,
+  OtherCollective,
+  Skip,
+  Slow,
+  Sleep
+};
 
 struct FaultAt {
   Fault kind = Fault::None;

@@ -184,6 +184,17 @@ TEST_F(Training, NamesDifferentCollectives) {
   EXPECT_TRUE(has(run.errors, "at op 'odd'")) << run.errors;
 }
 
+TEST_F(Training, TellsThatRanksWaitForEachOther) {
+  // Rank 1 waits at the end of the step, the others in a collective.
+  fault = {Fault::Skip, 1, 2};
+  RunResult run = runTraining(fakeProgram(3), {"--data", data});
+  EXPECT_EQ(run.status, 5);
+  EXPECT_TRUE(has(run.errors, "the ranks wait for each other: rank 0 in step 3 "
+                              "at op '/reduce/Gradients_2'; rank 1 in step 3 "
+                              "at op 'forward_1'"))
+      << run.errors;
+}
+
 TEST_F(Training, StopsAtALossThatIsNotFinite) {
   fault = {Fault::NotFinite, 0, 4};
   RunResult run = runTraining(fakeProgram(2), arguments("10"));
