@@ -98,17 +98,24 @@ struct TransposeIntoContract : public OpRewritePattern<nn::ContractOp> {
   }
 };
 
-/// How many leading dimensions a reshape merges into one, or 0.
-int64_t mergedLeading(nn::ReshapeOp reshape) {
-  if (!reshape)
-    return 0;
+/// The input of a reshape that merges leading dimensions into one, with the
+/// other dimensions as they are in the result; null if it is no such reshape.
+/// [2, 3, 4, 5] -> [6, 20] is one, of [2, 3, 20].
+Value splitRows(PatternRewriter &rewriter, nn::ReshapeOp reshape) {
+  if (!reshape || rankOf(reshape.getResult()) == 0)
+    return {};
   ArrayRef<int64_t> from = shapeOf(reshape.getInput());
   ArrayRef<int64_t> to = shapeOf(reshape.getResult());
-  int64_t leading = int64_t(from.size()) - int64_t(to.size()) + 1;
-  if (to.empty() || leading < 2 ||
-      from.drop_front(leading) != to.drop_front())
-    return 0;
-  return leading;
+  int64_t rows = 1;
+  size_t leading = 0;
+  while (leading < from.size() && (leading < 2 || rows < to.front()))
+    rows *= from[leading++];
+  if (leading < 2 || rows != to.front())
+    return {};
+  SmallVector<int64_t> split(from.take_front(leading));
+  llvm::append_range(split, to.drop_front());
+  return nn::buildReshape(rewriter, reshape.getLoc(), reshape.getInput(),
+                          split);
 }
 
 char unusedLetter(StringRef equation, StringRef taken) {
@@ -123,14 +130,16 @@ struct MergeAfterContract : public OpRewritePattern<nn::ContractOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::ContractOp op,
                                 PatternRewriter &rewriter) const override {
-    auto merge = op.getLhs().getDefiningOp<nn::ReshapeOp>();
-    int64_t leading = mergedLeading(merge);
     auto [lhs, rhs, out] = op.getLetters();
-    if (leading == 0 || out.empty() || lhs.front() != out.front() ||
+    if (lhs.empty() || out.empty() || lhs.front() != out.front() ||
         rhs.contains(lhs.front()))
-      return rewriter.notifyMatchFailure(op, "no merged rows on the left");
+      return rewriter.notifyMatchFailure(op, "no rows on the left");
+    Value split =
+        splitRows(rewriter, op.getLhs().getDefiningOp<nn::ReshapeOp>());
+    if (!split)
+      return rewriter.notifyMatchFailure(op, "rows are not merged");
     std::string rows;
-    for (int64_t i = 0; i < leading; ++i) {
+    for (int64_t i = int64_t(lhs.size()); i <= rankOf(split); ++i) {
       char letter = unusedLetter(op.getEquation(), rows);
       if (!letter)
         return rewriter.notifyMatchFailure(op, "no letter is left");
@@ -139,7 +148,7 @@ struct MergeAfterContract : public OpRewritePattern<nn::ContractOp> {
     std::string equation = rows + lhs.drop_front().str() + "," + rhs.str() +
                            "->" + rows + out.drop_front().str();
     Value product = nn::buildContract(rewriter, op.getLoc(), equation,
-                                      merge.getInput(), op.getRhs());
+                                      split, op.getRhs());
     rewriter.replaceOp(op, nn::buildReshape(rewriter, op.getLoc(), product,
                                             shapeOf(op.getResult())));
     return success();
@@ -152,23 +161,21 @@ struct MergeAfterMap : public OpRewritePattern<nn::MapOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::MapOp op,
                                 PatternRewriter &rewriter) const override {
-    ArrayRef<int64_t> whole; // the shape before rows were merged
     if (op.getNumResults() != 1)
       return rewriter.notifyMatchFailure(op, "has several results");
     ArrayRef<int64_t> shape = shapeOf(op.getResult(0));
+    SmallVector<int64_t> whole; // the shape before rows were merged
     SmallVector<Value> operands;
     for (Value operand : op.getOperands()) {
       ArrayRef<int64_t> own = shapeOf(operand);
-      auto merge = operand.getDefiningOp<nn::ReshapeOp>();
-      if (own.size() < shape.size()) { // the same for all rows
-        operands.push_back(operand);
-        continue;
+      if (own.size() >= shape.size()) { // else the same for all rows
+        auto merge = operand.getDefiningOp<nn::ReshapeOp>();
+        operand = own == shape ? splitRows(rewriter, merge) : Value();
+        if (!operand || (!whole.empty() && shapeOf(operand) != whole))
+          return rewriter.notifyMatchFailure(op, "an operand has own rows");
+        whole.assign(shapeOf(operand).begin(), shapeOf(operand).end());
       }
-      if (mergedLeading(merge) == 0 || own != shape ||
-          (!whole.empty() && whole != shapeOf(merge.getInput())))
-        return rewriter.notifyMatchFailure(op, "an operand has rows of its own");
-      whole = shapeOf(merge.getInput());
-      operands.push_back(merge.getInput());
+      operands.push_back(operand);
     }
     if (whole.empty())
       return rewriter.notifyMatchFailure(op, "no operand merges rows");
