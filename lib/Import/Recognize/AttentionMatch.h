@@ -1,7 +1,7 @@
 //===- AttentionMatch.h - Attention in pieces -*- C++ -*-===//
 
-#ifndef ESPALIER_PASSES_IMPORT_ATTENTIONMATCH_H
-#define ESPALIER_PASSES_IMPORT_ATTENTIONMATCH_H
+#ifndef ESPALIER_LIB_IMPORT_RECOGNIZE_ATTENTIONMATCH_H
+#define ESPALIER_LIB_IMPORT_RECOGNIZE_ATTENTIONMATCH_H
 
 #include "dialects/Nn/Nn.h"
 
@@ -51,4 +51,4 @@ mlir::Value withRankFour(mlir::PatternRewriter &rewriter,
 
 } // namespace espalier
 
-#endif // ESPALIER_PASSES_IMPORT_ATTENTIONMATCH_H
+#endif // ESPALIER_LIB_IMPORT_RECOGNIZE_ATTENTIONMATCH_H

@@ -1,4 +1,4 @@
-//===- RecognizeMasks.cpp - What a mask of attention says -----------------===//
+//===- Masks.cpp - What a mask of attention says -----------------===//
 //
 // A mask is a conjunction: causal, and not padding, and in the window. What is
 // causal becomes a flag, which kernels skip work by; what is constantly true is
@@ -290,6 +290,6 @@ struct SimplifyAttentionMask : public OpRewritePattern<nn::AttentionOp> {
 
 } // namespace
 
-void espalier::populateRecognizeMasks(RewritePatternSet &patterns) {
+void espalier::populateMasks(RewritePatternSet &patterns) {
   patterns.add<SimplifyAttentionMask>(patterns.getContext());
 }

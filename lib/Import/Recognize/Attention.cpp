@@ -1,4 +1,4 @@
-//===- RecognizeAttention.cpp - Attention as one op -----------------------===//
+//===- Attention.cpp - Attention as one op -----------------------===//
 
 #include "AttentionMatch.h"
 #include "MapMatch.h"
@@ -99,6 +99,6 @@ struct RecognizeAttention : public OpRewritePattern<nn::ContractOp> {
 
 } // namespace
 
-void espalier::populateRecognizeAttention(RewritePatternSet &patterns) {
+void espalier::populateAttention(RewritePatternSet &patterns) {
   patterns.add<RecognizeAttention>(patterns.getContext());
 }

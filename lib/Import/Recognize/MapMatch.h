@@ -1,7 +1,7 @@
 //===- MapMatch.h - Matching maps of one scalar op -*- C++ -*-===//
 
-#ifndef ESPALIER_PASSES_IMPORT_MAPMATCH_H
-#define ESPALIER_PASSES_IMPORT_MAPMATCH_H
+#ifndef ESPALIER_LIB_IMPORT_RECOGNIZE_MAPMATCH_H
+#define ESPALIER_LIB_IMPORT_RECOGNIZE_MAPMATCH_H
 
 #include "dialects/Nn/Nn.h"
 
@@ -62,12 +62,12 @@ mlir::DenseElementsAttr matchConstant(mlir::Value value);
 bool dependsOnParameter(mlir::Value value);
 
 /// Pattern sets of the pass, by theme.
-void populateNormalizeProducts(mlir::RewritePatternSet &patterns);
-void populateRecognizeNorms(mlir::RewritePatternSet &patterns);
-void populateRecognizeRotary(mlir::RewritePatternSet &patterns);
-void populateRecognizeAttention(mlir::RewritePatternSet &patterns);
-void populateRecognizeMasks(mlir::RewritePatternSet &patterns);
+void populateProducts(mlir::RewritePatternSet &patterns);
+void populateNorms(mlir::RewritePatternSet &patterns);
+void populateRotary(mlir::RewritePatternSet &patterns);
+void populateAttention(mlir::RewritePatternSet &patterns);
+void populateMasks(mlir::RewritePatternSet &patterns);
 
 } // namespace espalier
 
-#endif // ESPALIER_PASSES_IMPORT_MAPMATCH_H
+#endif // ESPALIER_LIB_IMPORT_RECOGNIZE_MAPMATCH_H

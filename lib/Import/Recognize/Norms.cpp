@@ -1,4 +1,4 @@
-//===- RecognizeNorms.cpp - Norms written in pieces -----------------------===//
+//===- Norms.cpp - Norms written in pieces -----------------------===//
 //
 //   RMS norm    x * rsqrt(mean(x * x) + epsilon) * scale
 //   layer norm  (x - mean(x)) * rsqrt(mean((x - mean(x))^2) + epsilon) * scale
@@ -195,7 +195,7 @@ struct BiasIntoNorm : public OpRewritePattern<nn::MapOp> {
 
 } // namespace
 
-void espalier::populateRecognizeNorms(RewritePatternSet &patterns) {
+void espalier::populateNorms(RewritePatternSet &patterns) {
   patterns.add<RecognizeNorm, ScaleIntoNorm, BiasIntoNorm>(
       patterns.getContext());
 }

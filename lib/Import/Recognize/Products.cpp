@@ -1,4 +1,4 @@
-//===- NormalizeProducts.cpp - Transposes and reshapes around products ----===//
+//===- Products.cpp - Transposes and reshapes around products ----===//
 
 #include "MapMatch.h"
 
@@ -171,7 +171,7 @@ struct MergeAfterMap : public OpRewritePattern<nn::MapOp> {
       if (own.size() >= shape.size()) { // else the same for all rows
         auto merge = operand.getDefiningOp<nn::ReshapeOp>();
         operand = own == shape ? splitRows(rewriter, merge) : Value();
-        if (!operand || (!whole.empty() && shapeOf(operand) != whole))
+        if (!operand || (!whole.empty() && shapeOf(operand) != ArrayRef(whole)))
           return rewriter.notifyMatchFailure(op, "an operand has own rows");
         whole.assign(shapeOf(operand).begin(), shapeOf(operand).end());
       }
@@ -193,7 +193,7 @@ struct MergeAfterMap : public OpRewritePattern<nn::MapOp> {
 
 } // namespace
 
-void espalier::populateNormalizeProducts(RewritePatternSet &patterns) {
+void espalier::populateProducts(RewritePatternSet &patterns) {
   patterns.add<MergeTransposes, TransposeBetweenReshapes, TransposeIntoContract,
                MergeAfterContract, MergeAfterMap>(patterns.getContext());
   nn::ReshapeOp::getCanonicalizationPatterns(patterns, patterns.getContext());

@@ -1,4 +1,4 @@
-//===- RecognizeRotary.cpp - Rotary position embeddings -------------------===//
+//===- Rotary.cpp - Rotary position embeddings -------------------===//
 //
 // x * cos + concat(-x2, x1) * sin, with x1, x2 the halves of x, and tables
 // whose halves are equal: nn.rope takes half of them.
@@ -199,6 +199,6 @@ struct RecognizeRope : public OpRewritePattern<nn::MapOp> {
 
 } // namespace
 
-void espalier::populateRecognizeRotary(RewritePatternSet &patterns) {
+void espalier::populateRotary(RewritePatternSet &patterns) {
   patterns.add<RecognizeRope>(patterns.getContext());
 }
