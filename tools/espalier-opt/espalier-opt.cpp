@@ -2,6 +2,7 @@
 
 #include "dialects/Dist/Dist.h"
 #include "dialects/Nn/Nn.h"
+#include "passes/Import/Passes.h"
 #include "passes/Partition/Passes.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Sharding/Passes.h"
@@ -14,6 +15,8 @@
 
 int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
+  espalier::registerImportPasses();
+  espalier::registerImportPipeline();
   espalier::registerShardingPasses();
   espalier::registerPartitionPasses();
   espalier::registerSchedulePasses();

@@ -65,7 +65,8 @@ struct ImportOptions {
   bool allowUnused = false;
   /// External data may be reached by hard links, as in caches.
   bool allowHardLinks = false;
-  /// Runs recognition of attention, norms, ... (passes/Import does it).
+  /// Puts attention, norms and the like back together (Recognize.h).
+  bool recognize = true;
   ImportLimits limits;
 };
 

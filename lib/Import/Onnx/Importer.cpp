@@ -1,6 +1,7 @@
 //===- Importer.cpp - From an ONNX file to a module -*- C++ -*-===//
 
 #include "espalier/Import/Onnx.h"
+#include "espalier/Import/Recognize.h"
 
 #include "dialects/Nn/Nn.h"
 
@@ -52,6 +53,7 @@ private:
   void checkDeclared(const Node &node);
   void finishFunction();
   void eraseUnused();
+  void recognize();
   void collectInputs();
   Error verify();
   mlir::Location locationOf(const Node &node);
@@ -366,6 +368,25 @@ void Importer::collectInputs() {
           {graph.initializers[i].name.str(), plans[i].reason});
 }
 
+/// Name of the ONNX node that a location is of.
+static std::string nodeName(mlir::Location location) {
+  if (auto name = dyn_cast<mlir::NameLoc>(location))
+    return quoted(name.getName().getValue());
+  return "?";
+}
+
+void Importer::recognize() {
+  auto found = tidyImported(function);
+  if (mlir::failed(found)) {
+    result.remarks.push_back("recognition of layers did not come to an end");
+    return;
+  }
+  for (const MissedAttention &missed : found->missed)
+    result.remarks.push_back("node " + nodeName(missed.location) +
+                             ": not recognized as attention: " +
+                             missed.reason);
+}
+
 /// What importing made must be valid; anything else is a fault of this library,
 /// which is said as such instead of being compiled.
 Error Importer::verify() {
@@ -394,6 +415,10 @@ Expected<ImportedModel> Importer::run() {
   finishFunction();
   if (!errors.empty())
     return failure();
+  if (Error error = verify())
+    return std::move(error);
+  if (options.recognize)
+    recognize();
   collectInputs();
   result.directory = file.directory;
   result.fingerprint = fingerprint(file, digests);

@@ -1,0 +1,204 @@
+//===- Rotary.cpp - Rotary position embeddings -------------------===//
+//
+// x * cos + concat(-x2, x1) * sin, with x1, x2 the halves of x, and tables
+// whose halves are equal: nn.rope takes half of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MapMatch.h"
+
+#include "dialects/Nn/NnBuilders.h"
+#include "dialects/Nn/NnShapes.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace espalier;
+using nn::rankOf;
+using nn::shapeOf;
+
+/// Half of the last dimension of `value`, from `offset`.
+static bool isHalf(Value part, Value value, int64_t offset) {
+  auto slice = part.getDefiningOp<nn::SliceOp>();
+  if (!slice || slice.getInput() != value)
+    return false;
+  int64_t rank = rankOf(value);
+  for (int64_t i = 0; i < rank; ++i)
+    if (slice.getOffsets()[i] != (i + 1 == rank ? offset : 0) ||
+        slice.getStrides()[i] != 1)
+      return false;
+  SmallVector<int64_t> shape(shapeOf(value));
+  shape.back() /= 2;
+  return llvm::equal(shapeOf(part), shape);
+}
+
+/// The tensor x of which this is concat(-x2, x1).
+static Value matchRotatedHalves(Value value) {
+  auto concat = value.getDefiningOp<nn::ConcatOp>();
+  int64_t last = rankOf(value) - 1;
+  if (!concat || concat.getInputs().size() != 2 ||
+      int64_t(concat.getDim()) != last || shapeOf(value)[last] % 2)
+    return {};
+  auto negated = matchMap<arith::NegFOp>(concat.getInputs()[0]);
+  auto second = negated && (*negated)[0].tensor
+                    ? (*negated)[0].tensor.getDefiningOp<nn::SliceOp>()
+                    : nullptr;
+  if (!second)
+    return {};
+  Value x = second.getInput();
+  int64_t half = shapeOf(value)[last] / 2;
+  bool isRotated = x.getType() == value.getType() &&
+                   isHalf(second.getResult(), x, half) &&
+                   isHalf(concat.getInputs()[1], x, 0);
+  return isRotated ? x : Value();
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+/// A constant with equal halves along the last dimension, as its half.
+static DenseElementsAttr halfOfConstant(DenseElementsAttr elements) {
+  auto type = cast<RankedTensorType>(elements.getType());
+  int64_t width = type.getShape().back();
+  SmallVector<int64_t> shape(type.getShape());
+  shape.back() = width / 2;
+  auto halfType = RankedTensorType::get(shape, type.getElementType());
+  if (elements.isSplat())
+    return elements.resizeSplat(halfType);
+  if (!isa<FloatType>(type.getElementType()))
+    return {};
+  SmallVector<APFloat> half;
+  auto values = elements.getValues<APFloat>();
+  for (int64_t i = 0, n = type.getNumElements(); i < n; ++i) {
+    int64_t column = i % width;
+    if (column < width / 2)
+      half.push_back(values[i]);
+    else if (!values[i].bitwiseIsEqual(values[i - width / 2]))
+      return {};
+  }
+  return DenseElementsAttr::get(halfType, half);
+}
+
+static RankedTensorType halfType(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape.back() /= 2;
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
+static Value halfOf(PatternRewriter &rewriter, Value value, unsigned depth);
+
+/// Each operand that varies along the last dimension halved.
+static Value halfOfMap(PatternRewriter &rewriter, nn::MapOp map,
+                       unsigned depth) {
+  if (map.getNumResults() != 1)
+    return {};
+  SmallVector<Value> operands;
+  for (Value operand : map.getOperands()) {
+    ArrayRef<int64_t> shape = shapeOf(operand);
+    if (!shape.empty() && shape.back() != 1)
+      operand = halfOf(rewriter, operand, depth);
+    if (!operand)
+      return {};
+    operands.push_back(operand);
+  }
+  auto half = nn::MapOp::create(rewriter, map.getLoc(),
+                                TypeRange(halfType(map.getResult(0))), operands);
+  IRMapping mapping;
+  map.getBody().cloneInto(&half.getBody(), mapping);
+  return half.getResult(0);
+}
+
+/// The first half along the last dimension of a tensor whose halves are equal;
+/// null if that does not show. Follows what exporters make tables by.
+static Value halfOf(PatternRewriter &rewriter, Value value, unsigned depth) {
+  Operation *op = value.getDefiningOp();
+  int64_t last = rankOf(value) - 1;
+  if (!op || depth == 0 || last < 0 || shapeOf(value)[last] % 2)
+    return {};
+  if (auto elements = matchConstant(value)) {
+    DenseElementsAttr half = halfOfConstant(elements);
+    return half ? nn::ConstantOp::create(rewriter, op->getLoc(), half.getType(),
+                                         half)
+                      .getResult()
+                : Value();
+  }
+  if (auto concat = dyn_cast<nn::ConcatOp>(op)) {
+    bool isTwice = concat.getInputs().size() == 2 &&
+                   concat.getInputs()[0] == concat.getInputs()[1] &&
+                   int64_t(concat.getDim()) == last;
+    return isTwice ? concat.getInputs()[0] : Value();
+  }
+  if (auto map = dyn_cast<nn::MapOp>(op))
+    return halfOfMap(rewriter, map, depth - 1);
+  if (!isa<nn::ReshapeOp, nn::BroadcastOp>(op))
+    return {};
+  Value input = op->getOperand(0);
+  if (rankOf(input) == 0 || shapeOf(input).back() != shapeOf(value).back())
+    return {};
+  Value half = halfOf(rewriter, input, depth - 1);
+  if (!half)
+    return {};
+  ArrayRef<int64_t> shape = halfType(value).getShape();
+  return isa<nn::ReshapeOp>(op)
+             ? nn::buildReshape(rewriter, op->getLoc(), half, shape)
+             : nn::buildBroadcast(rewriter, op->getLoc(), half, shape);
+}
+
+namespace {
+
+struct RecognizeRope : public OpRewritePattern<nn::MapOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(nn::MapOp op,
+                                PatternRewriter &rewriter) const override {
+    auto sum = op.getNumResults() == 1 ? matchMap<arith::AddFOp>(op.getResult(0))
+                                       : std::nullopt;
+    if (!sum || !(*sum)[0].tensor || !(*sum)[1].tensor)
+      return rewriter.notifyMatchFailure(op, "is no sum");
+    for (int side : {0, 1}) {
+      Value x, cos, sin;
+      if (!matchProducts((*sum)[side].tensor, (*sum)[1 - side].tensor, x, cos,
+                         sin) ||
+          x.getType() != op.getType(0))
+        continue;
+      Value halfCos = halfOf(rewriter, cos, 8);
+      Value halfSin = halfCos ? halfOf(rewriter, sin, 8) : Value();
+      if (!halfSin || halfCos.getType() != halfSin.getType())
+        return rewriter.notifyMatchFailure(op, "tables with unequal halves");
+      rewriter.replaceOpWithNewOp<nn::RopeOp>(op, op.getType(0), x, halfCos,
+                                              halfSin, false, false);
+      return success();
+    }
+    return rewriter.notifyMatchFailure(op, "rotates nothing");
+  }
+
+  /// x * cos and rotated(x) * sin.
+  static bool matchProducts(Value straight, Value turned, Value &x, Value &cos,
+                            Value &sin) {
+    auto first = matchMap<arith::MulFOp>(straight);
+    auto second = matchMap<arith::MulFOp>(turned);
+    if (!first || !second)
+      return false;
+    for (int side : {0, 1}) {
+      Value rotated = (*second)[side].tensor;
+      sin = (*second)[1 - side].tensor;
+      x = rotated && sin ? matchRotatedHalves(rotated) : Value();
+      if (!x)
+        continue;
+      for (int other : {0, 1}) {
+        cos = (*first)[1 - other].tensor;
+        if ((*first)[other].tensor == x && cos)
+          return true;
+      }
+    }
+    return false;
+  }
+};
+
+} // namespace
+
+void espalier::populateRotary(RewritePatternSet &patterns) {
+  patterns.add<RecognizeRope>(patterns.getContext());
+}
