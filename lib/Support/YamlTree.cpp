@@ -34,8 +34,8 @@ static std::string shown(StringRef text) {
 // Parsing
 //===----------------------------------------------------------------------===//
 
-/// Whether brackets, or marks of nested sequences on one line, nest deeper than a
-/// parser that calls itself should be given.
+/// Whether brackets, or marks of nested sequences on one line, nest deeper than
+/// a parser that calls itself should be given.
 static bool nestsTooDeep(StringRef text) {
   int depth = 0, marks = 0;
   for (auto [i, c] : enumerate(text)) {
@@ -66,15 +66,19 @@ namespace {
 /// Turns LLVM's nodes, which can be read once and in order, into a tree.
 class TreeBuilder {
 public:
-  TreeBuilder(SourceMgr &sources, StringRef file, Messages &messages)
-      : sources(sources), file(file), messages(messages) {}
+  TreeBuilder(SourceMgr &sources, StringRef text, StringRef file,
+              Messages &messages)
+      : sources(sources), text(text), file(file), messages(messages) {}
 
   std::optional<YamlNode> build(yaml::Node *node, int depth = 0) {
     YamlNode result;
     if (!node)
       return result;
-    std::tie(result.line, result.column) =
-        sources.getLineAndColumn(node->getSourceRange().Start);
+    // After a mistake, nodes come from nowhere.
+    const char *start = node->getSourceRange().Start.getPointer();
+    if (start >= text.begin() && start <= text.end())
+      std::tie(result.line, result.column) =
+          sources.getLineAndColumn(node->getSourceRange().Start);
     if (depth > kDeepestNesting)
       return refuse(result, "is nested too deep");
     if (!node->getRawTag().empty())
@@ -146,11 +150,23 @@ private:
   }
 
   SourceMgr &sources;
+  StringRef text;
   std::string file;
   Messages &messages;
 };
 
 } // namespace
+
+/// Whether more lines than two start with the mark of a document's start or
+/// end, which LLVM's parser would take by calling itself.
+static bool holdsManyDocuments(StringRef text) {
+  int marks = 0;
+  while (!text.empty() && marks <= 2) {
+    marks += text.starts_with("---") || text.starts_with("...");
+    text = text.split('\n').second;
+  }
+  return marks > 2;
+}
 
 static bool isUtf8(StringRef text) {
   const UTF8 *begin = text.bytes_begin();
@@ -167,6 +183,8 @@ static bool isReadable(StringRef text, StringRef file, Messages &messages) {
     what = "is no UTF-8 text";
   else if (nestsTooDeep(text))
     what = "is nested too deep";
+  else if (holdsManyDocuments(text))
+    what = "holds more than one document";
   if (what)
     messages.add((file + ": the file " + what).str());
   return !what;
@@ -195,7 +213,8 @@ std::optional<YamlNode> espalier::parseYaml(StringRef text, StringRef file,
       messages.add((file + ": the file is empty").str());
     return std::nullopt;
   }
-  auto tree = TreeBuilder(sources, file, messages).build(document->getRoot());
+  auto tree =
+      TreeBuilder(sources, text, file, messages).build(document->getRoot());
   if (!tree || stream.failed())
     return std::nullopt;
   if (++document != stream.end()) {
@@ -353,8 +372,8 @@ double YamlReader::number(const YamlNode &node, const std::string &path,
     error(node, path, "expects a number, but got " + describe(node));
     return least;
   }
-  bool inside = open ? value > least && value < most
-                     : value >= least && value <= most;
+  bool inside =
+      open ? value > least && value < most : value >= least && value <= most;
   if (inside)
     return value;
   std::string range;
