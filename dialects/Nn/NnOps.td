@@ -99,12 +99,14 @@ def Nn_RandomUniformOp : Nn_Op<"random_uniform"> {
 // Elementwise
 //===----------------------------------------------------------------------===//
 
-def Nn_MapOp : Nn_Op<"map", [SingleBlock, RecursiveMemoryEffects]> {
+def Nn_MapOp : Nn_Op<"map", [
+    SingleBlock, IsolatedFromAbove, RecursiveMemoryEffects
+  ]> {
   let summary = "One scalar computation for every element";
   let description = [{
     Computes each element of the results from the elements of the operands at the
     same place. All results have one shape; operands broadcast to it. The body works
-    on scalars with ops of `arith` and `math`.
+    on scalars with ops of `arith` and `math`, and sees nothing but its arguments.
 
     Constraints:
 

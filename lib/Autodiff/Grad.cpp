@@ -16,7 +16,11 @@ using namespace espalier;
 static SmallVector<Value> cloneBody(OpBuilder &builder, func::FuncOp from,
                                     func::FuncOp to) {
   IRMapping mapping;
-  mapping.map(from.getArguments(), to.getArguments());
+  for (auto [old, argument] :
+       llvm::zip(from.getArguments(), to.getArguments())) {
+    argument.setLoc(old.getLoc());
+    mapping.map(old, argument);
+  }
   Block &block = from.getBody().front();
   for (Operation &op : block.without_terminator())
     builder.clone(op, mapping);

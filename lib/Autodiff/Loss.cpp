@@ -303,8 +303,11 @@ FailureOr<func::FuncOp> LossBuilder::build() {
   function = createFunction(builder, loc, "loss", slots, results);
   builder.setInsertionPointToEnd(&function.getBody().front());
   IRMapping mapping;
-  for (auto [i, argument] : llvm::enumerate(forward.getArguments()))
-    mapping.map(argument, function.getArgument(i + (added && i >= validIndex)));
+  for (auto [i, argument] : llvm::enumerate(forward.getArguments())) {
+    Value copy = function.getArgument(i + (added && i >= validIndex));
+    copy.setLoc(argument.getLoc());
+    mapping.map(argument, copy);
+  }
   if (added)
     target = function.getArgument(validIndex);
   Block &block = forward.getBody().front();

@@ -2,10 +2,12 @@
 
 #include "dialects/Dist/Dist.h"
 #include "dialects/Nn/Nn.h"
+#include "passes/Autodiff/Passes.h"
 #include "passes/Import/Passes.h"
 #include "passes/Partition/Passes.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Sharding/Passes.h"
+#include "passes/Verify/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -17,6 +19,9 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   espalier::registerImportPasses();
   espalier::registerImportPipeline();
+  espalier::registerAutodiffPasses();
+  espalier::registerAutodiffPipelines();
+  espalier::registerVerifyPasses();
   espalier::registerShardingPasses();
   espalier::registerPartitionPasses();
   espalier::registerSchedulePasses();
