@@ -106,11 +106,12 @@ Value splitRows(PatternRewriter &rewriter, nn::ReshapeOp reshape) {
     return {};
   ArrayRef<int64_t> from = shapeOf(reshape.getInput());
   ArrayRef<int64_t> to = shapeOf(reshape.getResult());
+  // Dimensions of size 1 come and go by reshapes that merge nothing.
   int64_t rows = 1;
   size_t leading = 0;
-  while (leading < from.size() && (leading < 2 || rows < to.front()))
+  while (leading < from.size() && rows < to.front())
     rows *= from[leading++];
-  if (leading < 2 || rows != to.front())
+  if (leading < 2 || from.front() == 1 || rows != to.front())
     return {};
   SmallVector<int64_t> split(from.take_front(leading));
   llvm::append_range(split, to.drop_front());
