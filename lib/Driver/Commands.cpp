@@ -113,6 +113,28 @@ int driver::runImport(const ImportCommand &command, const Streams &streams) {
 }
 
 //===----------------------------------------------------------------------===//
+// plan
+//===----------------------------------------------------------------------===//
+
+int driver::runPlan(const PlanCommand &command, const Streams &streams) {
+  Session session(streams);
+  if (!session.load(command.job) || !session.import() || !session.build())
+    return session.status;
+  printPlan(session);
+  if (command.output.empty())
+    return Done;
+  std::error_code error;
+  llvm::ToolOutputFile file(command.output, error, llvm::sys::fs::OF_Text);
+  if (error) {
+    streams.err << command.output << ": " << error.message() << "\n";
+    return InputAtFault;
+  }
+  writePlan(session.plan(), file.os());
+  file.keep();
+  return Done;
+}
+
+//===----------------------------------------------------------------------===//
 // verify
 //===----------------------------------------------------------------------===//
 
@@ -121,6 +143,9 @@ int driver::runVerify(const VerifyCommand &command, const Streams &streams) {
   if (!session.load(command.job) || !session.import())
     return session.status;
   printPlan(session);
+  if (!command.plan.empty() &&
+      (!session.build() || !session.holdTo(command.plan)))
+    return session.status;
   bool proven = command.program.empty() ? session.verify()
                                         : session.verifyProgram(command.program);
   if (!proven)
@@ -218,7 +243,8 @@ int driver::runCompile(const CompileCommand &command, const Streams &streams) {
   if (!session.verify())
     return session.status;
   printProof(session);
-  if (!session.build())
+  if (!session.build() ||
+      (!command.plan.empty() && !session.holdTo(command.plan)))
     return session.status;
   auto object = compileProgram(session, command.cpu);
   if (failed(object)) {

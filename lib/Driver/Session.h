@@ -6,6 +6,7 @@
 #include "Layout.h"
 #include "espalier/Driver/Driver.h"
 #include "espalier/Import/Onnx.h"
+#include "espalier/Job/PlanFile.h"
 #include "espalier/Verify/Equivalence.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -39,6 +40,10 @@ public:
   bool load(const std::string &jobPath);
   bool import();
   bool build();  // the program at the job's sizes
+  /// The plan of what was built.
+  PlanFile plan() const;
+  /// Fails where a plan file is not what the job and this compiler make.
+  bool holdTo(const std::string &planPath);
   bool verify(); // at shrunk sizes; NotEquivalent where it is not
 
   /// Compares a partitioned program from a file with the job's.

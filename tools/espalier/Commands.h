@@ -13,6 +13,7 @@
 namespace espalier {
 
 int runImport(llvm::ArrayRef<llvm::StringRef> words);
+int runPlan(llvm::ArrayRef<llvm::StringRef> words);
 int runVerify(llvm::ArrayRef<llvm::StringRef> words);
 int runCompile(llvm::ArrayRef<llvm::StringRef> words);
 int runTokenize(llvm::ArrayRef<llvm::StringRef> words);

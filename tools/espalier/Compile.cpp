@@ -1,4 +1,4 @@
-//===- Compile.cpp - espalier import, verify, compile ---------------------===//
+//===- Compile.cpp - espalier import, plan, verify, compile ---------------------===//
 
 #include "espalier/Driver/Driver.h"
 
@@ -45,32 +45,49 @@ int espalier::runImport(ArrayRef<StringRef> words) {
   return driver::runImport(command, streams());
 }
 
+int espalier::runPlan(ArrayRef<StringRef> words) {
+  std::vector<std::string> jobs;
+  std::optional<std::string> output;
+  CommandLine line("plan", "job.yaml [-o plan.yaml]",
+                   "Says how a job is laid out on its devices");
+  line.arguments(jobs, 1, 1, "a job");
+  line.option("-o", output, "F", "writes the plan; - for the terminal");
+  if (std::optional<int> status = line.parse(words))
+    return *status;
+  return driver::runPlan({jobs.front(), output.value_or("")}, streams());
+}
+
 int espalier::runVerify(ArrayRef<StringRef> words) {
   std::vector<std::string> jobs;
-  std::optional<std::string> program;
-  CommandLine line("verify", "job.yaml [--program F.mlir]",
+  std::optional<std::string> plan, program;
+  CommandLine line("verify", "job.yaml [--plan plan.yaml] [--program F.mlir]",
                    "Proves that all ranks together compute what one device would");
   line.arguments(jobs, 1, 1, "a job");
+  line.option("--plan", plan, "F", "holds the job to this plan");
   line.option("--program", program, "F",
               "checks this partitioned program in place of the compiler's own");
   if (std::optional<int> status = line.parse(words))
     return *status;
-  return driver::runVerify({jobs.front(), program.value_or("")}, streams());
+  return driver::runVerify(
+      {jobs.front(), plan.value_or(""), program.value_or("")}, streams());
 }
 
 int espalier::runCompile(ArrayRef<StringRef> words) {
   std::vector<std::string> jobs;
-  std::optional<std::string> output, target, cpu;
-  CommandLine line("compile", "job.yaml [--target cpu] [--cpu NAME] -o train",
+  std::optional<std::string> output, plan, target, cpu;
+  CommandLine line("compile",
+                   "job.yaml [--plan plan.yaml] [--target cpu] [--cpu NAME] "
+                   "-o train",
                    "Compiles a job into a training binary");
   line.arguments(jobs, 1, 1, "a job");
   line.required("-o", output, "F", "the binary");
+  line.option("--plan", plan, "F", "holds the job to this plan");
   line.option("--target", target, "T", "what to run on: cpu (default)");
   line.option("--cpu", cpu, "NAME",
               "the processor, as LLVM names it (default: this machine's)");
   if (std::optional<int> status = line.parse(words))
     return *status;
-  return driver::runCompile({jobs.front(), *output, target.value_or("cpu"),
+  return driver::runCompile({jobs.front(), plan.value_or(""), *output, target.value_or("cpu"),
                              cpu.value_or("host")},
                             streams());
 }

@@ -24,6 +24,7 @@ static constexpr StringRef kVersion = "0.1";
 
 static constexpr Command kCommands[] = {
     {"import", "read an ONNX model, list what is not supported", runImport},
+    {"plan", "say how a job is laid out on its devices", runPlan},
     {"verify", "prove that all ranks compute what one device would", runVerify},
     {"compile", "compile a job into a training binary", runCompile},
     {"tokenize", "make a file of tokens from texts", runTokenize},

@@ -33,14 +33,22 @@ struct ImportCommand {
 };
 int runImport(const ImportCommand &command, const Streams &streams);
 
+struct PlanCommand {
+  std::string job;
+  std::string output; // of the plan file; "": none, "-": standard output
+};
+int runPlan(const PlanCommand &command, const Streams &streams);
+
 struct VerifyCommand {
   std::string job;
+  std::string plan;    // a plan file to hold to; "": none
   std::string program; // a partitioned program to check in place of ours; "": none
 };
 int runVerify(const VerifyCommand &command, const Streams &streams);
 
 struct CompileCommand {
   std::string job;
+  std::string plan; // a plan file to hold to; "": none
   std::string output;
   std::string target = "cpu";
   std::string cpu = "host"; // what to generate code for, as LLVM names it

@@ -1,6 +1,9 @@
 //===- JobTest.cpp - Right jobs are read, wrong ones are told why ---------===//
 
 #include "espalier/Job/Job.h"
+#include "espalier/Job/PlanFile.h"
+
+#include "llvm/Support/raw_ostream.h"
 
 #include "gtest/gtest.h"
 
@@ -169,4 +172,59 @@ TEST(Job, RefusesHostileFiles) {
             std::string::npos);
   EXPECT_NE(messagesFor("- a\n- b\n").find("expects keys with values"),
             std::string::npos);
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+static PlanFile smallPlan() {
+  PlanFile plan;
+  plan.modelFingerprint = "0123abcd";
+  plan.mesh = {{"dp", 4, "network"}, {"tp", 2, "node"}};
+  plan.layout = {{"dp", 4}, {"tp", 2}};
+  plan.globalBatch = 512;
+  plan.microBatch = 8;
+  plan.microBatches = 16;
+  plan.matrixProducts = "oneDNN";
+  for (int layer = 0; layer < 30; ++layer)
+    plan.addTensor("h." + std::to_string(layer) + ".attn.\"w\\\"", {48, 144},
+                   {{}, {"tp"}});
+  plan.addTensor("step", {}, {});
+  return plan;
+}
+
+TEST(PlanFile, IsReadAsItWasWritten) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writePlan(smallPlan(), os);
+  Messages messages;
+  auto plan = parsePlan(text, "plan.yaml", messages);
+  ASSERT_TRUE(plan) << messages.text() << "\n" << text;
+  EXPECT_EQ(*plan, smallPlan());
+}
+
+TEST(PlanFile, DoesNotGrowWithDepth) {
+  PlanFile plan = smallPlan();
+  ASSERT_EQ(plan.tensors.size(), 2u);
+  EXPECT_EQ(plan.tensors[0].name, "h.*.attn.\"w\\\"");
+}
+
+TEST(PlanFile, TellsWhatIsWrong) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writePlan(smallPlan(), os);
+  const std::pair<const char *, const char *> edits[] = {
+      {"version: 1", "version: 2"},       {"size: 4", "size: 0"},
+      {"micro: 8", "micro: x"},           {"axis: dp", "axes: dp"},
+      {"oneDNN", "abacus"},               {"tensors:", "tensor:"},
+      {"shape: [48", "shape: [[48]"},     {"layout: {", "layout: {dp: 1, "},
+  };
+  for (auto [from, to] : edits) {
+    std::string edited = text;
+    edited.replace(edited.find(from), std::string(from).size(), to);
+    Messages messages;
+    EXPECT_FALSE(parsePlan(edited, "plan.yaml", messages)) << to;
+    EXPECT_NE(messages.text().find("plan.yaml:"), std::string::npos) << to;
+  }
 }
