@@ -1,8 +1,7 @@
 //===- FuseUnaryMaps.cpp - Make one map of a function of one tensor -------===//
 
-#include "passes/Import/Passes.h"
-
 #include "espalier/Import/Recognize.h"
+#include "passes/Import/Passes.h"
 
 namespace espalier {
 #define GEN_PASS_DEF_FUSEUNARYMAPSPASS

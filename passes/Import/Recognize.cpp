@@ -1,8 +1,8 @@
 //===- Recognize.cpp - Find the layers that a model was written in --------===//
 
-#include "passes/Import/Passes.h"
-
 #include "espalier/Import/Recognize.h"
+
+#include "passes/Import/Passes.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -25,8 +25,9 @@ struct Recognize : public espalier::impl::RecognizePassBase<Recognize> {
     numRotary += found->rotaries;
     numMissed += found->missed.size();
     for (const espalier::MissedAttention &missed : found->missed)
-      remark::missed(missed.location, remark::RemarkOpts::name("NotAttention")
-                                          .category("import"))
+      remark::missed(
+          missed.location,
+          remark::RemarkOpts::name("NotAttention").category("import"))
           << remark::reason("{0}", missed.reason);
   }
 };

@@ -115,7 +115,9 @@ ImportedValue elementwise(NodeContext &node, ArrayRef<ImportedValue> operands,
   }
   if (isConstant) {
     Shape stored = storedShape(operands, *shape);
-    if (node.mayFold(*elementCount(stored)))
+    // A large comparison of positions says more than its table of bits.
+    bool isLargeMask = result == Dtype::Bool && *elementCount(stored) > (1 << 16);
+    if (!isLargeMask && node.mayFold(*elementCount(stored)))
       return tensorValue(
           foldConstant(operands, *shape, stored, result, compute));
   }

@@ -1,10 +1,10 @@
 //===- Attention.cpp - Attention as one op -----------------------===//
 
-#include "AttentionMatch.h"
-#include "MapMatch.h"
-
 #include "dialects/Nn/NnBuilders.h"
 #include "dialects/Nn/NnShapes.h"
+
+#include "AttentionMatch.h"
+#include "MapMatch.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -15,7 +15,13 @@ Value espalier::withRankFour(PatternRewriter &rewriter, Location location,
                              Value value) {
   SmallVector<int64_t> shape(shapeOf(value));
   shape.insert(shape.begin(), 4 - shape.size(), 1);
-  return nn::buildReshape(rewriter, location, value, shape);
+  DenseElementsAttr elements = matchConstant(value);
+  if (!elements)
+    return nn::buildReshape(rewriter, location, value, shape);
+  elements =
+      elements.reshape(RankedTensorType::get(shape, elements.getElementType()));
+  return nn::ConstantOp::create(rewriter, location, elements.getType(),
+                                elements);
 }
 
 /// The tensor with its dimensions in the order of `wanted`.
@@ -44,15 +50,17 @@ static Value matchRepeatedHeads(Value value) {
     return {};
   expected[2] = wide[2];
   SmallVector<int64_t> merged{base[0], base[1] * wide[2], base[2], base[3]};
-  bool isRepeat = llvm::equal(wide, expected) &&
-                  llvm::equal(shapeOf(value), merged);
+  bool isRepeat =
+      llvm::equal(wide, expected) && llvm::equal(shapeOf(value), merged);
   return isRepeat ? split.getInput() : Value();
 }
 
 namespace {
 
 struct RecognizeAttention : public OpRewritePattern<nn::ContractOp> {
-  using OpRewritePattern::OpRewritePattern;
+  RecognizeAttention(MLIRContext *context, ConstantCache &cache)
+      : OpRewritePattern(context), cache(cache) {}
+
   LogicalResult matchAndRewrite(nn::ContractOp op,
                                 PatternRewriter &rewriter) const override {
     AttentionMatch match;
@@ -61,7 +69,7 @@ struct RecognizeAttention : public OpRewritePattern<nn::ContractOp> {
       return rewriter.notifyMatchFailure(op, reason);
     if (match.addedMask && dependsOnParameter(match.addedMask))
       return rewriter.notifyMatchFailure(op, "the mask is trained");
-    if (!match.scale || (match.addedMask && match.seenMask))
+    if (!match.scale || (match.addedMask && match.condition))
       return rewriter.notifyMatchFailure(op, "has two masks");
     Location loc = op.getLoc();
     Value q = ordered(rewriter, loc, match.query, match.queryLetters, "bhsd");
@@ -72,15 +80,36 @@ struct RecognizeAttention : public OpRewritePattern<nn::ContractOp> {
       k = fewKeys;
       v = fewValues;
     }
-    Value given = match.seenMask ? match.seenMask : match.addedMask;
+    Value given =
+        match.condition ? addedMask(rewriter, loc, match, q) : match.addedMask;
     SimplifiedMask mask;
     if (given)
-      mask = simplifyMask(rewriter, loc, withRankFour(rewriter, loc, given),
-                          shapeOf(q)[2], shapeOf(k)[2], match.guardsRows);
+      mask =
+          simplifyMask(rewriter, loc, cache, withRankFour(rewriter, loc, given),
+                       shapeOf(q)[2], shapeOf(k)[2], match.guardsRows);
     Value out = build(rewriter, loc, q, k, v, mask, match.scale);
     rewriter.replaceOp(op,
                        ordered(rewriter, loc, out, "bhse", match.outLetters));
     return success();
+  }
+
+  /// What is added to the scores so that those are hidden that the condition
+  /// replaces.
+  static Value addedMask(PatternRewriter &rewriter, Location loc,
+                         const AttentionMatch &match, Value q) {
+    Type element = cast<RankedTensorType>(q.getType()).getElementType();
+    return nn::buildMap(
+        rewriter, loc, match.condition,
+        [&](OpBuilder &b, Location at, ValueRange x) -> Value {
+          auto number = [&](double value) -> Value {
+            return arith::ConstantOp::create(b, at,
+                                             b.getFloatAttr(element, value));
+          };
+          Value hidden = number(match.hiddenScore), seen = number(0);
+          return arith::SelectOp::create(b, at, x[0],
+                                         match.hiddenIf ? hidden : seen,
+                                         match.hiddenIf ? seen : hidden);
+        });
   }
 
   static Value build(PatternRewriter &rewriter, Location loc, Value q, Value k,
@@ -95,10 +124,13 @@ struct RecognizeAttention : public OpRewritePattern<nn::ContractOp> {
                                    mask.causal, llvm::APFloat(scale))
         .getOut();
   }
+
+  ConstantCache &cache;
 };
 
 } // namespace
 
-void espalier::populateAttention(RewritePatternSet &patterns) {
-  patterns.add<RecognizeAttention>(patterns.getContext());
+void espalier::populateAttention(RewritePatternSet &patterns,
+                                 ConstantCache &cache) {
+  patterns.add<RecognizeAttention>(patterns.getContext(), cache);
 }

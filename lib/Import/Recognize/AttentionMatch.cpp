@@ -9,19 +9,16 @@
 
 #include "AttentionMatch.h"
 
-#include "MapMatch.h"
-
 #include "dialects/Nn/NnShapes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include "MapMatch.h"
 
 using namespace mlir;
 using namespace espalier;
 using nn::rankOf;
 using nn::shapeOf;
-
-/// Masked scores are at most this: exp of them is zero beside any other.
-static bool isMasking(double value) { return value <= -1e30; }
 
 /// select(isnan(p), 0, p) and its like with the guard in one map: p, or null.
 static Value matchGuard(Value value) {
@@ -81,9 +78,8 @@ static bool matchScores(nn::ContractOp scores, AttentionMatch &match,
   bool isQueryFirst = StringRef(names[0]).contains('s');
   int query = isQueryFirst ? 0 : 1;
   auto has = [&](int side, StringRef letters) {
-    return llvm::all_of(letters, [&](char c) {
-      return StringRef(names[side]).contains(c);
-    });
+    return llvm::all_of(
+        letters, [&](char c) { return StringRef(names[side]).contains(c); });
   };
   if (!has(query, "bhsd") || !has(1 - query, "bhtd")) {
     reason = "scores are no product of queries and keys";
@@ -120,12 +116,17 @@ static Value peelMask(Value value, AttentionMatch &match) {
     return {};
   }
   auto select = matchMap<arith::SelectOp>(value);
-  if (!select || !(*select)[0].tensor || match.seenMask)
+  if (!select || !(*select)[0].tensor || match.condition)
     return {};
-  if (sameShape((*select)[1].tensor) && (*select)[2].number &&
-      isMasking(*(*select)[2].number)) {
-    match.seenMask = (*select)[0].tensor;
-    return (*select)[1].tensor;
+  for (int side : {1, 2}) {
+    Value scores = (*select)[side].tensor;
+    std::optional<double> hidden = (*select)[3 - side].number;
+    if (!sameShape(scores) || !hidden || !isMasking(*hidden))
+      continue;
+    match.condition = (*select)[0].tensor;
+    match.hiddenIf = side == 2;
+    match.hiddenScore = *hidden;
+    return scores;
   }
   return {};
 }
@@ -172,7 +173,7 @@ bool espalier::matchAttention(nn::ContractOp product, AttentionMatch &match,
       return true;
     }
     if (auto scaled = matchScaled(value)) {
-      if (match.addedMask || match.seenMask)
+      if (match.addedMask || match.condition)
         match.scale *= scaled->number;
       else
         outer *= scaled->number;

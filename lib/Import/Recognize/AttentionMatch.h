@@ -9,6 +9,8 @@
 
 #include <string>
 
+#include "ConstantCache.h"
+
 namespace espalier {
 
 /// What a product of a softmax was found to be. Operands have the letters of
@@ -20,8 +22,10 @@ struct AttentionMatch {
   double scale = 1;
   /// Added to the scores, or null.
   mlir::Value addedMask;
-  /// true where a key is seen, or null.
-  mlir::Value seenMask;
+  /// Where this is `hiddenIf`, scores are replaced by `hiddenScore`; or null.
+  mlir::Value condition;
+  bool hiddenIf = false;
+  double hiddenScore = 0;
   /// Rows that are masked entirely give zeros: a guard after the softmax, or
   /// softmax's own flag.
   bool guardsRows = false;
@@ -42,8 +46,9 @@ struct SimplifiedMask {
 /// A mask that is added becomes boolean where that computes the same; with
 /// `guardsRows` a row that is masked entirely may become zeros.
 SimplifiedMask simplifyMask(mlir::PatternRewriter &rewriter,
-                            mlir::Location location, mlir::Value mask,
-                            int64_t queries, int64_t keys, bool guardsRows);
+                            mlir::Location location, ConstantCache &cache,
+                            mlir::Value mask, int64_t queries, int64_t keys,
+                            bool guardsRows);
 
 /// The value with leading dimensions of size 1 up to rank 4.
 mlir::Value withRankFour(mlir::PatternRewriter &rewriter,

@@ -1,12 +1,11 @@
 //===- FuseUnaryMaps.cpp - One map of a function of one tensor ------------===//
 
-#include "espalier/Import/Recognize.h"
-
 #include "dialects/Nn/Nn.h"
 #include "dialects/Nn/NnShapes.h"
+#include "espalier/Import/Recognize.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
+#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -25,8 +24,8 @@ static Value rootOf(nn::MapOp map) {
 static nn::MapOp onlyUsedIn(Value value, nn::MapOp user) {
   auto map = value.getDefiningOp<nn::MapOp>();
   bool isOnly = map && llvm::all_of(value.getUsers(), [&](Operation *other) {
-    return other == user;
-  });
+                  return other == user;
+                });
   return isOnly ? map : nn::MapOp();
 }
 
@@ -45,8 +44,9 @@ static Value commonRoot(nn::MapOp map) {
       own.push_back(deeper);
     if (isStart)
       candidates = own;
-    llvm::erase_if(candidates,
-                   [&](Value value) { return !llvm::is_contained(own, value); });
+    llvm::erase_if(candidates, [&](Value value) {
+      return !llvm::is_contained(own, value);
+    });
     isStart = false;
   }
   if (!merges || candidates.empty() ||

@@ -14,8 +14,9 @@ static std::optional<double> scalarNumber(Attribute attribute) {
   if (auto floating = dyn_cast_or_null<FloatAttr>(attribute))
     return floating.getValueAsDouble();
   if (auto integer = dyn_cast_or_null<IntegerAttr>(attribute))
-    return integer.getType().isInteger(1) ? double(integer.getValue().getZExtValue())
-                                          : double(integer.getInt());
+    return integer.getType().isInteger(1)
+               ? double(integer.getValue().getZExtValue())
+               : double(integer.getInt());
   return std::nullopt;
 }
 

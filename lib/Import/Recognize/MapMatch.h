@@ -61,12 +61,14 @@ mlir::DenseElementsAttr matchConstant(mlir::Value value);
 /// Whether some argument of role `parameter` is among what makes the value.
 bool dependsOnParameter(mlir::Value value);
 
-/// Pattern sets of the pass, by theme.
-void populateProducts(mlir::RewritePatternSet &patterns);
-void populateNorms(mlir::RewritePatternSet &patterns);
-void populateRotary(mlir::RewritePatternSet &patterns);
-void populateAttention(mlir::RewritePatternSet &patterns);
-void populateMasks(mlir::RewritePatternSet &patterns);
+class ConstantCache;
+
+/// Pattern sets, by theme. The cache outlives the patterns.
+void populateProducts(mlir::RewritePatternSet &patterns, ConstantCache &cache);
+void populateNorms(mlir::RewritePatternSet &patterns, ConstantCache &cache);
+void populateRotary(mlir::RewritePatternSet &patterns, ConstantCache &cache);
+void populateAttention(mlir::RewritePatternSet &patterns, ConstantCache &cache);
+void populateMasks(mlir::RewritePatternSet &patterns, ConstantCache &cache);
 
 } // namespace espalier
 

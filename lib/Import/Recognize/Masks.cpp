@@ -6,107 +6,73 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionMatch.h"
-#include "MapMatch.h"
-
 #include "dialects/Nn/NnBuilders.h"
 #include "dialects/Nn/NnShapes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
+#include "AttentionMatch.h"
+#include "MapMatch.h"
+
 using namespace mlir;
 using namespace espalier;
 using nn::rankOf;
 using nn::shapeOf;
 
-static bool isMasking(double value) { return value <= -1e30; }
-
 static bool isBool(Value value) {
   return cast<RankedTensorType>(value.getType()).getElementType().isInteger(1);
 }
 
-//===----------------------------------------------------------------------===//
-// Constant masks
-//===----------------------------------------------------------------------===//
-
-/// Elements of a constant mask [1, 1, S, T] as bits; nothing if they are
-/// neither boolean nor all 0 or masking.
-static std::optional<SmallVector<bool>> maskBits(DenseElementsAttr elements) {
-  SmallVector<bool> bits;
-  Type type = elements.getElementType();
-  bits.reserve(elements.getNumElements());
-  if (type.isInteger(1)) {
-    llvm::append_range(bits, elements.getValues<bool>());
-    return bits;
-  }
-  if (!isa<FloatType>(type))
-    return std::nullopt;
-  for (const APFloat &value : elements.getValues<APFloat>()) {
-    bool seen = value.isZero();
-    if (!seen && !isMasking(value.convertToDouble()))
-      return std::nullopt;
-    bits.push_back(seen);
-  }
-  return bits;
-}
-
-/// Query s sees exactly the keys t <= s + T - S.
-static bool isCausal(ArrayRef<bool> bits, ArrayRef<int64_t> shape,
-                     int64_t queries, int64_t keys) {
-  if (shape[0] != 1 || shape[1] != 1 || shape[2] != queries ||
-      shape[3] != keys)
+/// The constant counts up by one along the dimension `fromEnd` from the last,
+/// of this size, and varies along no other; its first element goes to `first`.
+static bool countsAlong(Value value, int64_t fromEnd, int64_t size,
+                        int64_t &first) {
+  DenseElementsAttr elements = matchConstant(value);
+  ArrayRef<int64_t> shape = shapeOf(value);
+  if (!elements || elements.getNumElements() != size || size == 0 ||
+      int64_t(shape.size()) < fromEnd || shape[shape.size() - fromEnd] != size)
     return false;
-  for (int64_t s = 0; s < queries; ++s)
-    for (int64_t t = 0; t < keys; ++t)
-      if (bits[s * keys + t] != (t <= s + keys - queries))
-        return false;
-  return true;
+  auto values = elements.getValues<APInt>();
+  first = (*values.begin()).getSExtValue();
+  int64_t expected = first;
+  return llvm::all_of(values, [&](const APInt &element) {
+    return element.getSExtValue() == expected++;
+  });
 }
 
-static bool seesSomething(ArrayRef<bool> bits, int64_t keys) {
-  for (size_t row = 0; row < bits.size(); row += keys)
-    if (llvm::none_of(bits.slice(row, keys), [](bool bit) { return bit; }))
-      return false;
-  return true;
-}
-
-/// A constant compared along rows and columns, too large to be folded: key
-/// index [.., 1, T] <= query index [.., S, 1].
-static bool isCausalComparison(Value value, int64_t queries, int64_t keys) {
+/// A comparison of key positions [..., T] and query positions [..., S, 1],
+/// which the importer leaves where the result would be large: true exactly for
+/// t <= s + T - S, or with `negated` for the others.
+static bool isCausalComparison(Value value, int64_t queries, int64_t keys,
+                               bool negated) {
+  using Predicate = arith::CmpIPredicate;
   auto compare = matchMap<arith::CmpIOp>(value);
   if (!compare || !(*compare)[0].tensor || !(*compare)[1].tensor)
     return false;
   auto map = value.getDefiningOp<nn::MapOp>();
-  auto predicate = map.getBody()
-                       .front()
-                       .getTerminator()
-                       ->getOperand(0)
-                       .getDefiningOp<arith::CmpIOp>()
-                       .getPredicate();
+  Value yielded = map.getBody().front().getTerminator()->getOperand(0);
+  Predicate predicate = yielded.getDefiningOp<arith::CmpIOp>().getPredicate();
+  if (negated)
+    predicate = arith::invertPredicate(predicate);
   Value key = (*compare)[0].tensor, query = (*compare)[1].tensor;
-  if (predicate == arith::CmpIPredicate::sge)
+  if (predicate == Predicate::sge || predicate == Predicate::sgt) {
     std::swap(key, query);
-  else if (predicate != arith::CmpIPredicate::sle)
+    predicate = predicate == Predicate::sge ? Predicate::sle : Predicate::slt;
+  }
+  int64_t firstKey, firstQuery;
+  if (!countsAlong(key, 1, keys, firstKey) ||
+      !countsAlong(query, 2, queries, firstQuery))
     return false;
-  DenseElementsAttr columns = matchConstant(key), rows = matchConstant(query);
-  auto varies = [](Value x, int64_t fromEnd, int64_t size) {
-    ArrayRef<int64_t> shape = shapeOf(x);
-    return int64_t(shape.size()) >= fromEnd &&
-           shape[shape.size() - fromEnd] == size &&
-           cast<RankedTensorType>(x.getType()).getNumElements() == size;
-  };
-  if (!columns || !rows || !varies(key, 1, keys) || !varies(query, 2, queries))
-    return false;
-  auto isCounting = [](DenseElementsAttr elements, int64_t from) {
-    for (const APInt &element : elements.getValues<APInt>())
-      if (element.getSExtValue() != from++)
-        return false;
-    return true;
-  };
-  int64_t start = (*columns.getValues<APInt>().begin()).getSExtValue();
-  return isCounting(columns, start) &&
-         isCounting(rows, start + keys - queries);
+  int64_t distance = firstQuery - firstKey - (keys - queries);
+  return (predicate == Predicate::sle && distance == 0) ||
+         (predicate == Predicate::slt && distance == 1);
+}
+
+/// What a boolean tensor is the opposite of, or null.
+static Value matchNot(Value value) {
+  auto flipped = matchWithNumber<arith::XOrIOp>(value);
+  return flipped && flipped->number == 1 ? flipped->tensor : Value();
 }
 
 //===----------------------------------------------------------------------===//
@@ -123,8 +89,8 @@ struct Conjunction {
 
 } // namespace
 
-static void collect(Value mask, int64_t queries, int64_t keys,
-                    Conjunction &into) {
+static void collect(ConstantCache &cache, Value mask, int64_t queries,
+                    int64_t keys, Conjunction &into) {
   SmallVector<Value> work{mask};
   while (!work.empty()) {
     Value next = work.pop_back_val();
@@ -144,17 +110,18 @@ static void collect(Value mask, int64_t queries, int64_t keys,
       }
     }
     if (DenseElementsAttr elements = matchConstant(next)) {
-      auto bits = maskBits(elements);
-      if (bits && llvm::all_of(*bits, [](bool bit) { return bit; }))
+      const MaskFacts &facts = cache.mask(elements);
+      ArrayRef<int64_t> shape = shapeOf(next);
+      bool isCausal = facts.causal && shape.back() == keys &&
+                      shape[shape.size() - 2] == queries;
+      into.causal |= isCausal;
+      if (facts.allSeen || isCausal)
         continue;
-      SmallVector<int64_t> shape(shapeOf(next));
-      shape.insert(shape.begin(), 4 - shape.size(), 1);
-      if (bits && isCausal(*bits, shape, queries, keys)) {
-        into.causal = true;
-        continue;
-      }
     }
-    if (isCausalComparison(next, queries, keys)) {
+    Value opposite = matchNot(next);
+    if (isCausalComparison(next, queries, keys, /*negated=*/false) ||
+        (opposite &&
+         isCausalComparison(opposite, queries, keys, /*negated=*/true))) {
       into.causal = true;
       continue;
     }
@@ -163,38 +130,55 @@ static void collect(Value mask, int64_t queries, int64_t keys,
 }
 
 static SimplifiedMask simplifyBoolean(PatternRewriter &rewriter, Location loc,
-                                      Value mask, int64_t queries,
-                                      int64_t keys) {
+                                      ConstantCache &cache, Value mask,
+                                      int64_t queries, int64_t keys) {
   Conjunction parts;
-  collect(mask, queries, keys, parts);
+  collect(cache, mask, queries, keys, parts);
   SimplifiedMask result;
   result.causal = parts.causal;
   for (Value part : parts.rest) {
     result.mask =
         !result.mask
             ? part
-            : nn::buildMap(rewriter, loc, {result.mask, part},
-                           [](OpBuilder &b, Location at, ValueRange x) {
-                             return arith::AndIOp::create(b, at, x[0], x[1])
-                                 .getResult();
-                           });
+            : nn::buildMap(
+                  rewriter, loc, {result.mask, part},
+                  [](OpBuilder &b, Location at, ValueRange x) {
+                    return arith::AndIOp::create(b, at, x[0], x[1]).getResult();
+                  });
   }
   if (result.mask)
     result.mask = withRankFour(rewriter, loc, result.mask);
   return result;
 }
 
+static Value buildNot(PatternRewriter &rewriter, Location loc, Value value) {
+  return nn::buildMap(
+      rewriter, loc, value, [](OpBuilder &b, Location at, ValueRange x) {
+        Value one = arith::ConstantIntOp::create(b, at, 1, 1);
+        return arith::XOrIOp::create(b, at, x[0], one).getResult();
+      });
+}
+
+/// Every query sees some key, as far as that is known.
+static bool everyRowSees(ConstantCache &cache, Value mask, int64_t queries,
+                         int64_t keys) {
+  if (DenseElementsAttr elements = matchConstant(mask))
+    return cache.mask(elements).everyRowSees;
+  Conjunction parts;
+  collect(cache, mask, queries, keys, parts);
+  return parts.rest.empty() && keys >= queries;
+}
+
 /// A mask that is added, as the boolean one that computes the same, or null.
-static Value asBoolean(PatternRewriter &rewriter, Location loc, Value mask,
-                       bool guardsRows) {
+static Value asBoolean(PatternRewriter &rewriter, Location loc,
+                       ConstantCache &cache, Value mask, int64_t queries,
+                       int64_t keys, bool guardsRows) {
   if (DenseElementsAttr elements = matchConstant(mask)) {
-    auto bits = maskBits(elements);
-    if (!bits || (!guardsRows && !seesSomething(*bits, shapeOf(mask).back())))
+    const MaskFacts &facts = cache.mask(elements);
+    if (!facts.isMask || (!guardsRows && !facts.everyRowSees))
       return {};
-    auto type =
-        RankedTensorType::get(shapeOf(mask), rewriter.getI1Type());
-    return nn::ConstantOp::create(rewriter, loc, type,
-                                  DenseElementsAttr::get(type, *bits));
+    return nn::ConstantOp::create(rewriter, loc, facts.boolean.getType(),
+                                  facts.boolean);
   }
   while (Operation *op = mask.getDefiningOp()) {
     if (!isa<nn::BroadcastOp, nn::ReshapeOp>(op))
@@ -206,29 +190,35 @@ static Value asBoolean(PatternRewriter &rewriter, Location loc, Value mask,
     mask = op->getOperand(0);
   }
   auto select = matchMap<arith::SelectOp>(mask);
-  if (!select || !(*select)[0].tensor || (*select)[1].number != 0.0 ||
-      !(*select)[2].number || !isMasking(*(*select)[2].number))
+  if (!select || !(*select)[0].tensor || !(*select)[1].number ||
+      !(*select)[2].number)
     return {};
-  bool isInfinite = std::isinf(*(*select)[2].number);
+  Value condition = (*select)[0].tensor;
+  double seen = *(*select)[1].number, hidden = *(*select)[2].number;
+  bool negated = seen != 0;
+  if (negated)
+    std::swap(seen, hidden);
+  if (seen != 0 || !isMasking(hidden))
+    return {};
+  if (negated)
+    condition = buildNot(rewriter, loc, condition);
   // Finite masking of a whole row leaves its keys equal; only a guard, or a
   // mask that is never all false, says that this does not matter.
-  Value condition = (*select)[0].tensor;
-  if (!guardsRows && !isInfinite) {
-    DenseElementsAttr elements = matchConstant(condition);
-    auto bits = elements ? maskBits(elements) : std::nullopt;
-    if (!bits || !seesSomething(*bits, shapeOf(condition).back()))
-      return {};
-  }
-  return condition;
+  if (guardsRows || std::isinf(hidden) ||
+      everyRowSees(cache, condition, queries, keys))
+    return condition;
+  return {};
 }
 
 SimplifiedMask espalier::simplifyMask(PatternRewriter &rewriter, Location loc,
-                                      Value mask, int64_t queries, int64_t keys,
+                                      ConstantCache &cache, Value mask,
+                                      int64_t queries, int64_t keys,
                                       bool guardsRows) {
   if (isBool(mask))
-    return simplifyBoolean(rewriter, loc, mask, queries, keys);
-  if (Value boolean = asBoolean(rewriter, loc, mask, guardsRows))
-    return simplifyBoolean(rewriter, loc, boolean, queries, keys);
+    return simplifyBoolean(rewriter, loc, cache, mask, queries, keys);
+  if (Value boolean =
+          asBoolean(rewriter, loc, cache, mask, queries, keys, guardsRows))
+    return simplifyBoolean(rewriter, loc, cache, boolean, queries, keys);
   SimplifiedMask result;
   result.mask = mask;
   return result;
@@ -238,15 +228,17 @@ namespace {
 
 /// An nn.attention whose mask says less than it seems to.
 struct SimplifyAttentionMask : public OpRewritePattern<nn::AttentionOp> {
-  using OpRewritePattern::OpRewritePattern;
+  SimplifyAttentionMask(MLIRContext *context, ConstantCache &cache)
+      : OpRewritePattern(context), cache(cache) {}
+
   LogicalResult matchAndRewrite(nn::AttentionOp op,
                                 PatternRewriter &rewriter) const override {
     Value mask = op.getMask();
     if (!mask || !mayShrink(mask))
       return rewriter.notifyMatchFailure(op, "its mask is as small as can be");
-    SimplifiedMask simple =
-        simplifyMask(rewriter, op.getLoc(), mask, shapeOf(op.getQuery())[2],
-                     shapeOf(op.getKey())[2], /*guardsRows=*/true);
+    SimplifiedMask simple = simplifyMask(
+        rewriter, op.getLoc(), cache, mask, shapeOf(op.getQuery())[2],
+        shapeOf(op.getKey())[2], /*guardsRows=*/false);
     if (simple.mask == mask)
       return rewriter.notifyMatchFailure(op, "nothing of its mask is known");
     rewriter.modifyOpInPlace(op, [&] {
@@ -260,13 +252,13 @@ struct SimplifyAttentionMask : public OpRewritePattern<nn::AttentionOp> {
 
   /// Whether taking the mask apart can come to something new: else this would
   /// apply to its own result for ever.
-  static bool mayShrink(Value mask) {
+  bool mayShrink(Value mask) const {
     Value inner = mask;
     if (auto reshape = mask.getDefiningOp<nn::ReshapeOp>())
       inner = reshape.getInput();
     if (DenseElementsAttr elements = matchConstant(inner)) {
-      auto bits = maskBits(elements);
-      return bits && (!isBool(inner) || isCausalOrTrue(*bits, shapeOf(inner)));
+      const MaskFacts &facts = cache.mask(elements);
+      return facts.isMask && (!isBool(inner) || facts.allSeen || facts.causal);
     }
     if (inner.getDefiningOp<nn::BroadcastOp>())
       return true;
@@ -282,14 +274,12 @@ struct SimplifyAttentionMask : public OpRewritePattern<nn::AttentionOp> {
     return false;
   }
 
-  static bool isCausalOrTrue(ArrayRef<bool> bits, ArrayRef<int64_t> shape) {
-    return llvm::all_of(bits, [](bool bit) { return bit; }) ||
-           (shape.size() == 4 && isCausal(bits, shape, shape[2], shape[3]));
-  }
+  ConstantCache &cache;
 };
 
 } // namespace
 
-void espalier::populateMasks(RewritePatternSet &patterns) {
-  patterns.add<SimplifyAttentionMask>(patterns.getContext());
+void espalier::populateMasks(RewritePatternSet &patterns,
+                             ConstantCache &cache) {
+  patterns.add<SimplifyAttentionMask>(patterns.getContext(), cache);
 }

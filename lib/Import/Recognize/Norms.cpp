@@ -8,12 +8,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MapMatch.h"
-
 #include "dialects/Nn/NnBuilders.h"
 #include "dialects/Nn/NnShapes.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+
+#include "MapMatch.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -121,8 +121,8 @@ struct RecognizeNorm : public OpRewritePattern<nn::MapOp> {
       return rewriter.notifyMatchFailure(op, "divides by no deviation");
     FloatAttr epsilon = rewriter.getF64FloatAttr(match->epsilon);
     if (Value x = matchCentered(match->centered))
-      rewriter.replaceOpWithNewOp<nn::LayerNormOp>(
-          op, value.getType(), x, Value(), Value(), epsilon);
+      rewriter.replaceOpWithNewOp<nn::LayerNormOp>(op, value.getType(), x,
+                                                   Value(), Value(), epsilon);
     else
       rewriter.replaceOpWithNewOp<nn::RmsNormOp>(
           op, value.getType(), match->centered, Value(), epsilon);
@@ -170,8 +170,9 @@ struct BiasIntoNorm : public OpRewritePattern<nn::MapOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::MapOp op,
                                 PatternRewriter &rewriter) const override {
-    auto sum = op.getNumResults() == 1 ? matchMap<arith::AddFOp>(op.getResult(0))
-                                       : std::nullopt;
+    auto sum = op.getNumResults() == 1
+                   ? matchMap<arith::AddFOp>(op.getResult(0))
+                   : std::nullopt;
     if (!sum)
       return rewriter.notifyMatchFailure(op, "is no sum");
     for (int side : {0, 1}) {
@@ -195,7 +196,7 @@ struct BiasIntoNorm : public OpRewritePattern<nn::MapOp> {
 
 } // namespace
 
-void espalier::populateNorms(RewritePatternSet &patterns) {
+void espalier::populateNorms(RewritePatternSet &patterns, ConstantCache &) {
   patterns.add<RecognizeNorm, ScaleIntoNorm, BiasIntoNorm>(
       patterns.getContext());
 }

@@ -1,11 +1,11 @@
 //===- Products.cpp - Transposes and reshapes around products ----===//
 
-#include "MapMatch.h"
-
 #include "dialects/Nn/NnBuilders.h"
 #include "dialects/Nn/NnShapes.h"
 
 #include "mlir/IR/IRMapping.h"
+
+#include "MapMatch.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -38,9 +38,8 @@ struct TransposeBetweenReshapes : public OpRewritePattern<nn::ReshapeOp> {
   LogicalResult matchAndRewrite(nn::ReshapeOp op,
                                 PatternRewriter &rewriter) const override {
     auto transpose = op.getInput().getDefiningOp<nn::TransposeOp>();
-    auto merge = transpose
-                     ? transpose.getInput().getDefiningOp<nn::ReshapeOp>()
-                     : nullptr;
+    auto merge = transpose ? transpose.getInput().getDefiningOp<nn::ReshapeOp>()
+                           : nullptr;
     if (!merge || transpose.getPermutation()[0] != 0)
       return rewriter.notifyMatchFailure(op, "no transpose of a reshape");
     ArrayRef<int64_t> from = shapeOf(merge.getInput());
@@ -87,8 +86,7 @@ struct TransposeIntoContract : public OpRewritePattern<nn::ContractOp> {
     }
     if (!changed)
       return rewriter.notifyMatchFailure(op, "no operand is transposed");
-    std::string equation =
-        names[0] + "," + names[1] + "->" + letters[2].str();
+    std::string equation = names[0] + "," + names[1] + "->" + letters[2].str();
     rewriter.modifyOpInPlace(op, [&] {
       op.setEquation(equation);
       op.getLhsMutable().assign(operands[0]);
@@ -148,8 +146,8 @@ struct MergeAfterContract : public OpRewritePattern<nn::ContractOp> {
     }
     std::string equation = rows + lhs.drop_front().str() + "," + rhs.str() +
                            "->" + rows + out.drop_front().str();
-    Value product = nn::buildContract(rewriter, op.getLoc(), equation,
-                                      split, op.getRhs());
+    Value product =
+        nn::buildContract(rewriter, op.getLoc(), equation, split, op.getRhs());
     rewriter.replaceOp(op, nn::buildReshape(rewriter, op.getLoc(), product,
                                             shapeOf(op.getResult())));
     return success();
@@ -186,15 +184,15 @@ struct MergeAfterMap : public OpRewritePattern<nn::MapOp> {
         nn::MapOp::create(rewriter, op.getLoc(), TypeRange(type), operands);
     rewriter.inlineRegionBefore(op.getBody(), moved.getBody(),
                                 moved.getBody().begin());
-    rewriter.replaceOp(op, nn::buildReshape(rewriter, op.getLoc(),
-                                            moved.getResult(0), shape));
+    rewriter.replaceOp(
+        op, nn::buildReshape(rewriter, op.getLoc(), moved.getResult(0), shape));
     return success();
   }
 };
 
 } // namespace
 
-void espalier::populateProducts(RewritePatternSet &patterns) {
+void espalier::populateProducts(RewritePatternSet &patterns, ConstantCache &) {
   patterns.add<MergeTransposes, TransposeBetweenReshapes, TransposeIntoContract,
                MergeAfterContract, MergeAfterMap>(patterns.getContext());
   nn::ReshapeOp::getCanonicalizationPatterns(patterns, patterns.getContext());

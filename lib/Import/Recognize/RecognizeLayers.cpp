@@ -2,29 +2,30 @@
 
 #include "espalier/Import/Recognize.h"
 
-#include "AttentionMatch.h"
-#include "MapMatch.h"
-
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+#include "AttentionMatch.h"
+#include "MapMatch.h"
 
 using namespace mlir;
 using namespace espalier;
 
 /// Applies patterns to a fixed point.
-static LogicalResult
-apply(func::FuncOp function,
-      llvm::ArrayRef<void (*)(RewritePatternSet &)> populates) {
+static LogicalResult apply(
+    func::FuncOp function, ConstantCache &cache,
+    llvm::ArrayRef<void (*)(RewritePatternSet &, ConstantCache &)> populates) {
   RewritePatternSet patterns(function.getContext());
   for (auto populate : populates)
-    populate(patterns);
+    populate(patterns, cache);
   GreedyRewriteConfig config;
   config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
   return applyPatternsGreedily(function, std::move(patterns), config);
 }
 
-template <typename Op> static unsigned count(func::FuncOp function) {
+template <typename Op>
+static unsigned count(func::FuncOp function) {
   unsigned number = 0;
   function.walk([&](Op) { ++number; });
   return number;
@@ -57,11 +58,12 @@ static std::vector<MissedAttention> findMissed(func::FuncOp function) {
 
 FailureOr<RecognizedLayers> espalier::recognizeLayers(func::FuncOp function) {
   RecognizedLayers before = countLayers(function);
+  ConstantCache cache;
   // Attention comes after the rest: it takes in what they leave.
-  if (failed(apply(function, {populateProducts, populateNorms,
-                              populateRotary})) ||
-      failed(apply(function, {populateProducts, populateAttention,
-                              populateMasks})))
+  if (failed(apply(function, cache,
+                   {populateProducts, populateNorms, populateRotary})) ||
+      failed(apply(function, cache,
+                   {populateProducts, populateAttention, populateMasks})))
     return failure();
   RecognizedLayers found = countLayers(function);
   found.attentions -= before.attentions;

@@ -5,13 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MapMatch.h"
-
 #include "dialects/Nn/NnBuilders.h"
 #include "dialects/Nn/NnShapes.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/IRMapping.h"
+
+#include "ConstantCache.h"
+#include "MapMatch.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -58,29 +59,6 @@ static Value matchRotatedHalves(Value value) {
 // Tables
 //===----------------------------------------------------------------------===//
 
-/// A constant with equal halves along the last dimension, as its half.
-static DenseElementsAttr halfOfConstant(DenseElementsAttr elements) {
-  auto type = cast<RankedTensorType>(elements.getType());
-  int64_t width = type.getShape().back();
-  SmallVector<int64_t> shape(type.getShape());
-  shape.back() = width / 2;
-  auto halfType = RankedTensorType::get(shape, type.getElementType());
-  if (elements.isSplat())
-    return elements.resizeSplat(halfType);
-  if (!isa<FloatType>(type.getElementType()))
-    return {};
-  SmallVector<APFloat> half;
-  auto values = elements.getValues<APFloat>();
-  for (int64_t i = 0, n = type.getNumElements(); i < n; ++i) {
-    int64_t column = i % width;
-    if (column < width / 2)
-      half.push_back(values[i]);
-    else if (!values[i].bitwiseIsEqual(values[i - width / 2]))
-      return {};
-  }
-  return DenseElementsAttr::get(halfType, half);
-}
-
 static RankedTensorType halfType(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   SmallVector<int64_t> shape(type.getShape());
@@ -88,24 +66,25 @@ static RankedTensorType halfType(Value value) {
   return RankedTensorType::get(shape, type.getElementType());
 }
 
-static Value halfOf(PatternRewriter &rewriter, Value value, unsigned depth);
+static Value halfOf(PatternRewriter &rewriter, ConstantCache &cache,
+                    Value value, unsigned depth);
 
 /// Each operand that varies along the last dimension halved.
-static Value halfOfMap(PatternRewriter &rewriter, nn::MapOp map,
-                       unsigned depth) {
+static Value halfOfMap(PatternRewriter &rewriter, ConstantCache &cache,
+                       nn::MapOp map, unsigned depth) {
   if (map.getNumResults() != 1)
     return {};
   SmallVector<Value> operands;
   for (Value operand : map.getOperands()) {
     ArrayRef<int64_t> shape = shapeOf(operand);
     if (!shape.empty() && shape.back() != 1)
-      operand = halfOf(rewriter, operand, depth);
+      operand = halfOf(rewriter, cache, operand, depth);
     if (!operand)
       return {};
     operands.push_back(operand);
   }
-  auto half = nn::MapOp::create(rewriter, map.getLoc(),
-                                TypeRange(halfType(map.getResult(0))), operands);
+  auto half = nn::MapOp::create(
+      rewriter, map.getLoc(), TypeRange(halfType(map.getResult(0))), operands);
   IRMapping mapping;
   map.getBody().cloneInto(&half.getBody(), mapping);
   return half.getResult(0);
@@ -113,13 +92,14 @@ static Value halfOfMap(PatternRewriter &rewriter, nn::MapOp map,
 
 /// The first half along the last dimension of a tensor whose halves are equal;
 /// null if that does not show. Follows what exporters make tables by.
-static Value halfOf(PatternRewriter &rewriter, Value value, unsigned depth) {
+static Value halfOf(PatternRewriter &rewriter, ConstantCache &cache,
+                    Value value, unsigned depth) {
   Operation *op = value.getDefiningOp();
   int64_t last = rankOf(value) - 1;
   if (!op || depth == 0 || last < 0 || shapeOf(value)[last] % 2)
     return {};
   if (auto elements = matchConstant(value)) {
-    DenseElementsAttr half = halfOfConstant(elements);
+    DenseElementsAttr half = cache.half(elements);
     return half ? nn::ConstantOp::create(rewriter, op->getLoc(), half.getType(),
                                          half)
                       .getResult()
@@ -132,13 +112,13 @@ static Value halfOf(PatternRewriter &rewriter, Value value, unsigned depth) {
     return isTwice ? concat.getInputs()[0] : Value();
   }
   if (auto map = dyn_cast<nn::MapOp>(op))
-    return halfOfMap(rewriter, map, depth - 1);
+    return halfOfMap(rewriter, cache, map, depth - 1);
   if (!isa<nn::ReshapeOp, nn::BroadcastOp>(op))
     return {};
   Value input = op->getOperand(0);
   if (rankOf(input) == 0 || shapeOf(input).back() != shapeOf(value).back())
     return {};
-  Value half = halfOf(rewriter, input, depth - 1);
+  Value half = halfOf(rewriter, cache, input, depth - 1);
   if (!half)
     return {};
   ArrayRef<int64_t> shape = halfType(value).getShape();
@@ -150,11 +130,14 @@ static Value halfOf(PatternRewriter &rewriter, Value value, unsigned depth) {
 namespace {
 
 struct RecognizeRope : public OpRewritePattern<nn::MapOp> {
-  using OpRewritePattern::OpRewritePattern;
+  RecognizeRope(MLIRContext *context, ConstantCache &cache)
+      : OpRewritePattern(context), cache(cache) {}
+
   LogicalResult matchAndRewrite(nn::MapOp op,
                                 PatternRewriter &rewriter) const override {
-    auto sum = op.getNumResults() == 1 ? matchMap<arith::AddFOp>(op.getResult(0))
-                                       : std::nullopt;
+    auto sum = op.getNumResults() == 1
+                   ? matchMap<arith::AddFOp>(op.getResult(0))
+                   : std::nullopt;
     if (!sum || !(*sum)[0].tensor || !(*sum)[1].tensor)
       return rewriter.notifyMatchFailure(op, "is no sum");
     for (int side : {0, 1}) {
@@ -163,8 +146,8 @@ struct RecognizeRope : public OpRewritePattern<nn::MapOp> {
                          sin) ||
           x.getType() != op.getType(0))
         continue;
-      Value halfCos = halfOf(rewriter, cos, 8);
-      Value halfSin = halfCos ? halfOf(rewriter, sin, 8) : Value();
+      Value halfCos = halfOf(rewriter, cache, cos, 8);
+      Value halfSin = halfCos ? halfOf(rewriter, cache, sin, 8) : Value();
       if (!halfSin || halfCos.getType() != halfSin.getType())
         return rewriter.notifyMatchFailure(op, "tables with unequal halves");
       rewriter.replaceOpWithNewOp<nn::RopeOp>(op, op.getType(0), x, halfCos,
@@ -195,10 +178,13 @@ struct RecognizeRope : public OpRewritePattern<nn::MapOp> {
     }
     return false;
   }
+
+  ConstantCache &cache;
 };
 
 } // namespace
 
-void espalier::populateRotary(RewritePatternSet &patterns) {
-  patterns.add<RecognizeRope>(patterns.getContext());
+void espalier::populateRotary(RewritePatternSet &patterns,
+                              ConstantCache &cache) {
+  patterns.add<RecognizeRope>(patterns.getContext(), cache);
 }
