@@ -88,7 +88,8 @@ CompiledProgram::CompiledProgram(const std::string &text,
     ADD_FAILURE() << "cannot parse\n" << text;
     return;
   }
-  auto compiled = cpu::compileToObject(*module, options);
+  source = std::move(module);
+  auto compiled = cpu::compileToObject(*source, options);
   if (mlir::failed(compiled)) {
     ADD_FAILURE() << "cannot compile\n" << text;
     return;
@@ -120,7 +121,8 @@ CompiledProgram::CompiledProgram(CompiledProgram &&other)
     : object(std::move(other.object)), jit(std::move(other.jit)),
       program(std::exchange(other.program, nullptr)),
       context(std::exchange(other.context, {})),
-      mlirContext(std::move(other.mlirContext)) {}
+      mlirContext(std::move(other.mlirContext)),
+      source(std::move(other.source)) {}
 
 CompiledProgram::~CompiledProgram() { std::free(context.arena); }
 
@@ -143,7 +145,9 @@ CompiledProgram::ofBody(const std::vector<std::string> &argumentTypes,
     text += (i ? ", " : "") + resultTypes[i] +
             attributes("r" + std::to_string(i), "output");
   text += ") {\n" + body + "\n}\nfunc.func @update() {\n  return\n}\n";
-  return CompiledProgram(text);
+  cpu::CompileOptions options;
+  options.keepRt = true;
+  return CompiledProgram(text, options);
 }
 
 void CompiledProgram::run(const std::string &function) {

@@ -12,6 +12,7 @@
 #include "espalier/runtime/abi.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
 
 #include "gtest/gtest.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
@@ -46,6 +47,8 @@ public:
   }
   int64_t elements(const std::string &name, const std::string &role) const;
 
+  mlir::ModuleOp module() { return *source; }
+
   cpu::CompiledObject object;
 
 private:
@@ -55,6 +58,7 @@ private:
   const EspalierProgram *program = nullptr;
   EspalierContext context = {};
   std::unique_ptr<mlir::MLIRContext> mlirContext;
+  mlir::OwningOpRef<mlir::ModuleOp> source;
 };
 
 /// Numbers in [-1, 1), the same each time.

@@ -1,0 +1,152 @@
+//===- CompareWithInterpreter.cpp - Compiled against interpreted ----------===//
+
+#include "CompareWithInterpreter.h"
+
+#include "espalier/Interpreter/Interpreter.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <cmath>
+#include <random>
+
+using namespace espalier;
+using namespace espalier::test;
+
+namespace {
+
+using Attributes = mlir::DictionaryAttr;
+
+std::string text(Attributes attributes, const char *key) {
+  return attributes.getAs<mlir::StringAttr>(key).str();
+}
+
+/// Elements between the program's memory and the interpreter's tensors.
+class Exchange {
+public:
+  Exchange(CompiledProgram &program, Attributes attributes, mlir::Type type)
+      : name(text(attributes, "espalier.name")),
+        role(text(attributes, "espalier.role")), program(program), type(type) {}
+
+  void write(const Tensor &tensor) {
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      if (tensor.isFloat())
+        writeFloat(i, tensor.floats[i]);
+      else
+        writeInteger(i, tensor.integers[i]);
+  }
+
+  double read(int64_t i) {
+    if (type.isF32())
+      return program.data<float>(name, role)[i];
+    if (type.isF64())
+      return program.data<double>(name, role)[i];
+    if (type.isBF16())
+      return std::bit_cast<float>(
+          uint32_t(program.data<uint16_t>(name, role)[i]) << 16);
+    if (type.isInteger(64))
+      return double(program.data<int64_t>(name, role)[i]);
+    if (type.isInteger(32))
+      return program.data<int32_t>(name, role)[i];
+    return program.data<uint8_t>(name, role)[i];
+  }
+
+  std::string name, role;
+
+private:
+  void writeFloat(int64_t i, double value) {
+    if (type.isF32())
+      program.data<float>(name, role)[i] = float(value);
+    else if (type.isF64())
+      program.data<double>(name, role)[i] = value;
+    else
+      program.data<uint16_t>(name, role)[i] =
+          uint16_t(std::bit_cast<uint32_t>(float(value)) >> 16);
+  }
+  void writeInteger(int64_t i, int64_t value) {
+    if (type.isInteger(64))
+      program.data<int64_t>(name, role)[i] = value;
+    else if (type.isInteger(32))
+      program.data<int32_t>(name, role)[i] = int32_t(value);
+    else
+      program.data<uint8_t>(name, role)[i] = uint8_t(value);
+  }
+
+  CompiledProgram &program;
+  mlir::Type type;
+};
+
+Tensor randomTensor(mlir::RankedTensorType type, std::mt19937 &random,
+                    const Comparison &comparison) {
+  Tensor tensor(type);
+  std::uniform_real_distribution<double> uniform(-comparison.scale,
+                                                 comparison.scale);
+  int64_t range = type.getElementType().isInteger(1) ? 2 : comparison.indexRange;
+  std::uniform_int_distribution<int64_t> index(0, range - 1);
+  for (double &element : tensor.floats)
+    element = uniform(random);
+  for (int64_t &element : tensor.integers)
+    element = index(random);
+  tensor.round();
+  return tensor;
+}
+
+void expectNear(Exchange &actual, const Tensor &expected, double tolerance) {
+  double most = 1;
+  for (double value : expected.floats)
+    if (std::isfinite(value))
+      most = std::max(most, std::abs(value));
+  if (llvm::cast<mlir::Type>(expected.elementType).isBF16())
+    tolerance = std::max(tolerance, 1.0 / 128);
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    double wanted = expected.isFloat() ? expected.floats[i]
+                                       : double(expected.integers[i]);
+    double got = actual.read(i);
+    bool same = wanted == got || (std::isnan(wanted) && std::isnan(got)) ||
+                std::abs(wanted - got) <= tolerance * most;
+    ASSERT_TRUE(same) << actual.name << "[" << i << "] is " << got
+                      << ", but expected " << wanted;
+  }
+}
+
+void runBoth(CompiledProgram &program, const std::string &name,
+             const Comparison &comparison) {
+  ASSERT_TRUE(program.ok());
+  auto function = program.module().lookupSymbol<mlir::func::FuncOp>(name);
+  std::mt19937 random(7);
+  Tensors arguments;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    auto type = llvm::cast<mlir::RankedTensorType>(function.getArgumentTypes()[i]);
+    arguments.push_back(randomTensor(type, random, comparison));
+    Exchange(program, function.getArgAttrDict(i), type.getElementType())
+        .write(arguments.back());
+  }
+  auto expected = interpret(function, arguments);
+  ASSERT_TRUE(mlir::succeeded(expected));
+  program.run(name);
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    Exchange actual(
+        program, function.getResultAttrDict(i),
+        llvm::cast<mlir::RankedTensorType>(function.getResultTypes()[i])
+            .getElementType());
+    expectNear(actual, (*expected)[i], comparison.tolerance);
+  }
+}
+
+} // namespace
+
+CompiledProgram test::compare(const std::vector<std::string> &arguments,
+                              const std::vector<std::string> &results,
+                              const std::string &body, Comparison comparison) {
+  CompiledProgram program =
+      CompiledProgram::ofBody(arguments, results, body);
+  runBoth(program, "first", comparison);
+  if (::testing::Test::HasFatalFailure())
+    ADD_FAILURE() << body;
+  return program;
+}
+
+void test::compareProgram(const std::string &text, const std::string &function,
+                          Comparison comparison) {
+  CompiledProgram program(text);
+  runBoth(program, function, comparison);
+}
