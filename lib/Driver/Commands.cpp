@@ -78,8 +78,10 @@ int driver::runImport(const ImportCommand &command, const Streams &streams) {
   ImportOptions options;
   options.dims = command.dims;
   options.allowUnused = command.allowUnused;
-  // A file alone does not say how BatchNormalization is trained: shown as it is.
+  // A file alone does not say how it is trained: it is shown as it is, and what its
+  // exporter did to the weights is told, not refused.
   options.batchNorm = BatchNormMode::Frozen;
+  options.acceptExportRewrites = true;
   auto model = importOnnx(context, command.model, options);
   if (!model) {
     streams.err << llvm::toString(model.takeError()) << "\n";
@@ -99,11 +101,7 @@ int driver::runImport(const ImportCommand &command, const Streams &streams) {
     if (command.output == "-")
       return Done;
   }
-  for (const std::string &remark : model->remarks)
-    streams.out << "remark: " << remark << "\n";
-  for (const Untrained &tensor : model->untrained)
-    streams.out << "not trained: " << tensor.name << ": " << tensor.reason
-                << "\n";
+  printRemarks(*model, streams);
   int64_t ops = 0;
   model->module->walk([&](Operation *) { ++ops; });
   streams.out << command.model << ": " << model->inputs.size() << " inputs, "

@@ -10,6 +10,9 @@
 
 #include "mlir/Parser/Parser.h"
 
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace espalier;
 using namespace espalier::driver;
@@ -86,17 +89,24 @@ ImportOptions Session::importOptions() const {
   return options;
 }
 
+void driver::printRemarks(const ImportedModel &model, const Streams &streams) {
+  for (const std::string &remark : model.remarks)
+    streams.out << "remark: " << remark << "\n";
+  llvm::MapVector<StringRef, SmallVector<StringRef>> byReason;
+  for (const Untrained &tensor : model.untrained)
+    byReason[tensor.reason].push_back(tensor.name);
+  for (const auto &[reason, names] : byReason)
+    streams.out << "not trained: " << llvm::join(names, ", ") << ": " << reason
+                << "\n";
+}
+
 bool Session::import() {
   auto imported =
       importOnnx(context, job.resolve(job.model), importOptions());
   if (!imported)
     return fail(InputAtFault, llvm::toString(imported.takeError()));
   model = std::move(*imported);
-  for (const std::string &remark : model.remarks)
-    streams.out << "remark: " << remark << "\n";
-  for (const Untrained &tensor : model.untrained)
-    streams.out << "not trained: " << tensor.name << ": " << tensor.reason
-                << "\n";
+  printRemarks(model, streams);
   context.loadDialect<dist::DistDialect>();
   return true;
 }

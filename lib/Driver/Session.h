@@ -76,6 +76,9 @@ private:
   std::optional<mlir::ScopedDiagnosticHandler> handler;
 };
 
+/// Says what the importer remarked, and what is not trained and why.
+void printRemarks(const ImportedModel &model, const Streams &streams);
+
 /// Seconds since the clock was made.
 class Clock {
 public:
