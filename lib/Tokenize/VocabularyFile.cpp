@@ -256,8 +256,9 @@ Error Reader::readSplit(const json &node) {
   // empty.
   std::string behavior = textOf(node, "behavior");
   bool invert = isTrue(node, "invert", false);
-  if (!(behavior == "Isolated" && !invert) &&
-      !(behavior == "Removed" && invert))
+  bool isolates =
+      (behavior == "Isolated" && !invert) || (behavior == "Removed" && invert);
+  if (!isolates)
     return error("key 'pre_tokenizer': not supported: behavior '" +
                  shown(behavior) + "' of a split; supported is 'Isolated'");
   vocabulary.patterns.push_back(*pattern);
