@@ -2,6 +2,7 @@
 
 #include "dialects/Dist/Dist.h"
 #include "dialects/Nn/Nn.h"
+#include "dialects/Rt/Rt.h"
 #include "passes/Autodiff/Passes.h"
 #include "passes/Import/Passes.h"
 #include "passes/Partition/Passes.h"
@@ -29,7 +30,8 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
                   mlir::math::MathDialect, espalier::nn::NnDialect,
-                  espalier::dist::DistDialect>();
+                  espalier::dist::DistDialect,
+                  espalier::rt::RtDialect>();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "espalier pass driver\n", registry));
 }
