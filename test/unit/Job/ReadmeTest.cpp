@@ -1,6 +1,7 @@
 //===- ReadmeTest.cpp - The job files that are shown or shipped are read --===//
 
 #include "espalier/Job/Job.h"
+#include "espalier/Job/PlanFile.h"
 
 #include "gtest/gtest.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -16,11 +17,12 @@ static std::string readFile(StringRef path) {
   return "";
 }
 
-/// The blocks of a page that are fenced as yaml.
-static std::vector<std::string> yamlBlocks(StringRef page) {
+/// The blocks of a page that are fenced as `language`.
+static std::vector<std::string> blocksOf(StringRef page, StringRef language) {
   std::vector<std::string> blocks;
+  std::string fence = ("```" + language + "\n").str();
   while (true) {
-    page = page.split("```yaml\n").second;
+    page = page.split(fence).second;
     if (page.empty())
       return blocks;
     blocks.push_back(page.take_front(page.find("```")).str());
@@ -28,7 +30,8 @@ static std::vector<std::string> yamlBlocks(StringRef page) {
 }
 
 TEST(Readme, ShowsJobsThatAreRead) {
-  std::vector<std::string> blocks = yamlBlocks(readFile("lib/Job/README.md"));
+  std::vector<std::string> blocks = 
+      blocksOf(readFile("lib/Job/README.md"), "yaml");
   EXPECT_EQ(blocks.size(), 2u);
   for (const std::string &block : blocks) {
     Messages messages;
@@ -36,6 +39,16 @@ TEST(Readme, ShowsJobsThatAreRead) {
         << messages.text() << "\n"
         << block;
   }
+}
+
+TEST(Readme, ShowsAPlanThatIsRead) {
+  std::vector<std::string> blocks =
+      blocksOf(readFile("lib/Job/README.md"), "yaml plan");
+  ASSERT_EQ(blocks.size(), 1u);
+  Messages messages;
+  auto plan = parsePlan(blocks.front(), "README.md", messages);
+  ASSERT_TRUE(plan) << messages.text();
+  EXPECT_EQ(plan->tensors.size(), 2u);
 }
 
 TEST(Models, HaveJobsThatAreRead) {
