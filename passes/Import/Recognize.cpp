@@ -18,8 +18,10 @@ namespace {
 struct Recognize : public espalier::impl::RecognizePassBase<Recognize> {
   void runOnOperation() override {
     auto found = espalier::recognizeLayers(getOperation());
-    if (failed(found))
+    if (failed(found)) {
+      getOperation().emitError("expects patterns to come to an end");
       return signalPassFailure();
+    }
     numAttention += found->attentions;
     numNorms += found->norms;
     numRotary += found->rotaries;

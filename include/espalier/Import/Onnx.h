@@ -14,11 +14,11 @@
 #ifndef ESPALIER_IMPORT_ONNX_H
 #define ESPALIER_IMPORT_ONNX_H
 
+#include "llvm/Support/Error.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "llvm/Support/Error.h"
 
 #include <array>
 #include <cstdint>
@@ -44,8 +44,8 @@ struct ImportLimits {
   uint64_t fileBytes = (uint64_t(1) << 31) - 1; // protobuf's own limit
   unsigned messageDepth = 200;
   unsigned callDepth = 64;
-  uint64_t nodes = 1000000;         // after functions are inlined
-  uint64_t dimension = 1ull << 40;  // a single bound size
+  uint64_t nodes = 1000000;          // after functions are inlined
+  uint64_t dimension = 1ull << 40;   // a single bound size
   uint64_t foldedElements = 1 << 22; // of one folded constant
   uint64_t foldedTotal = 1 << 24;    // of all folded constants above 1024
 };
@@ -115,7 +115,8 @@ struct ImportedModel {
   bool weightsAbsent = false;
   /// Directory of the model's file, to which `WeightSource::file` is relative.
   std::string directory;
-  /// 32 hexadecimal digits over the file's bytes and all weights that are there.
+  /// 32 hexadecimal digits over the file's bytes and all weights that are
+  /// there.
   std::string fingerprint;
   int64_t batch = 0; // size of dimension 0 of the inputs
 };

@@ -116,12 +116,10 @@ std::string checkAttribute(const proto::AttributeProto &attribute) {
 }
 
 std::string nodeText(const Node &node) {
-  std::string text = "node " + quoted(node.name) + " (" +
-                     StringRef(quoted(node.proto->op_type()))
-                         .drop_front()
-                         .drop_back()
-                         .str() +
-                     ")";
+  std::string text =
+      "node " + quoted(node.name) + " (" +
+      StringRef(quoted(node.proto->op_type())).drop_front().drop_back().str() +
+      ")";
   return text;
 }
 
@@ -132,10 +130,7 @@ static void reportUnknownOp(const Node &node, ErrorList &errors) {
     return;
   }
   std::string versions = supportedVersions(node.proto->op_type());
-  std::string detail =
-      versions.empty()
-          ? ""
-          : "; it is in opset " + versions;
+  std::string detail = versions.empty() ? "" : "; it is in opset " + versions;
   errors.add(nodeText(node) + ": not supported: op " +
              quoted(node.proto->op_type()) + " in opset " +
              Twine(node.version) + detail);
@@ -145,11 +140,10 @@ static void checkNodeAttributes(const Node &node, ErrorList &errors) {
   for (auto [name, attribute] : node.attributes) {
     std::optional<AttributeType> type = attributeType(*node.op, name);
     if (!type)
-      errors.add(nodeText(node) + ": not supported: attribute " +
-                 quoted(name));
+      errors.add(nodeText(node) + ": not supported: attribute " + quoted(name));
     else if (int32_t(*type) != attribute->type())
-      errors.add(nodeText(node) + ": attribute " + quoted(name) +
-                 " has type " + Twine(attribute->type()) + ", expects type " +
+      errors.add(nodeText(node) + ": attribute " + quoted(name) + " has type " +
+                 Twine(attribute->type()) + ", expects type " +
                  Twine(int32_t(*type)));
   }
 }

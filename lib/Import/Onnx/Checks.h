@@ -3,12 +3,12 @@
 #ifndef ESPALIER_LIB_IMPORT_ONNX_CHECKS_H
 #define ESPALIER_LIB_IMPORT_ONNX_CHECKS_H
 
+#include <map>
+#include <string>
+
 #include "Errors.h"
 #include "Graph.h"
 #include "ModelFile.h"
-
-#include <map>
-#include <string>
 
 namespace espalier::onnx {
 

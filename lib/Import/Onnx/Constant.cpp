@@ -54,8 +54,8 @@ void walk(ArrayRef<int64_t> shape, ArrayRef<Shape> strides,
     for (; dim >= 0; --dim) {
       bool carries = ++index[dim] == shape[dim];
       for (size_t i = 0; i < strides.size(); ++i)
-        offsets[i] += carries ? -strides[i][dim] * (shape[dim] - 1)
-                              : strides[i][dim];
+        offsets[i] +=
+            carries ? -strides[i][dim] * (shape[dim] - 1) : strides[i][dim];
       if (!carries)
         break;
       index[dim] = 0;

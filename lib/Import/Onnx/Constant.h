@@ -16,12 +16,12 @@
 #ifndef ESPALIER_LIB_IMPORT_ONNX_CONSTANT_H
 #define ESPALIER_LIB_IMPORT_ONNX_CONSTANT_H
 
-#include "Tensors.h"
-
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <memory>
 #include <vector>
+
+#include "Tensors.h"
 
 namespace espalier::onnx {
 

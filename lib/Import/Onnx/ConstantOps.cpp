@@ -70,8 +70,8 @@ Folded reshapeConstant(const Constant &value, ArrayRef<int64_t> shape,
                        MayFold mayFold) {
   if (value.elements() == 0)
     return Constant::make(value.dtype, shape, {});
-  Shape full;    // dimensions to store in full first
-  Shape stored;  // of the result
+  Shape full;   // dimensions to store in full first
+  Shape stored; // of the result
   size_t i = 0, j = 0;
   for (auto [fromEnd, toEnd] : reshapeGroups(value.shape, shape)) {
     bool varies = false;
@@ -109,8 +109,8 @@ Folded expandConstant(const Constant &value, ArrayRef<int64_t> shape) {
   Constant result = value;
   if (*elementCount(shape) == 0)
     return Constant::make(value.dtype, shape, {});
-  result.stored.insert(result.stored.begin(),
-                       shape.size() - value.shape.size(), 1);
+  result.stored.insert(result.stored.begin(), shape.size() - value.shape.size(),
+                       1);
   result.shape.assign(shape.begin(), shape.end());
   return result;
 }
@@ -166,8 +166,7 @@ Folded gatherConstant(const Constant &table, const Constant &indices,
   bool varies = table.stored[axis] != 1;
   Shape shape, stored, tableStrides, indexStrides;
   Shape ownTable = table.strides(), ownIndex = indices.strides();
-  auto add = [&](int64_t size, int64_t kept, int64_t inTable,
-                 int64_t inIndex) {
+  auto add = [&](int64_t size, int64_t kept, int64_t inTable, int64_t inIndex) {
     shape.push_back(size);
     stored.push_back(kept);
     tableStrides.push_back(inTable);

@@ -9,9 +9,9 @@
 #ifndef ESPALIER_LIB_IMPORT_ONNX_CONSTANTOPS_H
 #define ESPALIER_LIB_IMPORT_ONNX_CONSTANTOPS_H
 
-#include "Constant.h"
-
 #include <optional>
+
+#include "Constant.h"
 
 namespace espalier::onnx {
 
@@ -39,8 +39,8 @@ Folded gatherConstant(const Constant &table, const Constant &indices,
                       int64_t axis, MayFold mayFold);
 /// GatherND without batch dimensions. There is a constant of indices for each
 /// of the table's first dimensions, all of one shape, in range, not negative.
-Folded gatherNdConstant(const Constant &table,
-                        llvm::ArrayRef<Constant> indices, MayFold mayFold);
+Folded gatherNdConstant(const Constant &table, llvm::ArrayRef<Constant> indices,
+                        MayFold mayFold);
 Folded cumulateConstant(const Constant &value, int64_t axis, bool exclusive,
                         bool reverse, MayFold mayFold);
 

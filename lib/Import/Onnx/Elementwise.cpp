@@ -1,4 +1,5 @@
-//===- Elementwise.cpp - Folding and building of elementwise ops -*- C++ -*-===//
+//===- Elementwise.cpp - Folding and building of elementwise ops -*- C++
+//-*-===//
 
 #include "Elementwise.h"
 
@@ -88,9 +89,8 @@ static mlir::Value buildElementwise(NodeContext &node,
       bool isInline = operand.constant && operand.constant->isUniform();
       mlir::Type type =
           elementType(node.state.builder.getContext(), operand.dtype);
-      all.push_back(isInline
-                        ? scalarArgument(scalars, *operand.constant, type)
-                        : args[next++]);
+      all.push_back(isInline ? scalarArgument(scalars, *operand.constant, type)
+                             : args[next++]);
     }
     return compute.body(scalars, all);
   };
@@ -116,7 +116,8 @@ ImportedValue elementwise(NodeContext &node, ArrayRef<ImportedValue> operands,
   if (isConstant) {
     Shape stored = storedShape(operands, *shape);
     // A large comparison of positions says more than its table of bits.
-    bool isLargeMask = result == Dtype::Bool && *elementCount(stored) > (1 << 16);
+    bool isLargeMask =
+        result == Dtype::Bool && *elementCount(stored) > (1 << 16);
     if (!isLargeMask && node.mayFold(*elementCount(stored)))
       return tensorValue(
           foldConstant(operands, *shape, stored, result, compute));
@@ -153,8 +154,8 @@ Scalar castScalar(Scalar value, Dtype from, Dtype to) {
     return roundTo(to, result);
   }
   if (isFloating(to)) {
-    result.f = from == Dtype::Uint64 ? double(uint64_t(value.i))
-                                     : double(value.i);
+    result.f =
+        from == Dtype::Uint64 ? double(uint64_t(value.i)) : double(value.i);
     return roundTo(to, result);
   }
   return roundTo(to, value);

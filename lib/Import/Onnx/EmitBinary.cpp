@@ -1,11 +1,11 @@
 //===- EmitBinary.cpp - Elementwise ops of several values -*- C++ -*-===//
 
-#include "Elementwise.h"
-#include "Handlers.h"
-
 #include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
+
+#include "Elementwise.h"
+#include "Handlers.h"
 
 using namespace llvm;
 using Compare = espalier::onnx::ScalarBuilder::Compare;
@@ -245,7 +245,8 @@ void emitMod(NodeContext &node) {
 // Comparisons and logic
 //===----------------------------------------------------------------------===//
 
-template <typename T> static bool foldCompare(Compare kind, T a, T b) {
+template <typename T>
+static bool foldCompare(Compare kind, T a, T b) {
   switch (kind) {
   case Compare::Equal:
     return a == b;
@@ -361,10 +362,10 @@ void emitIsInf(NodeContext &node) {
     return result;
   };
   auto body = [&](ScalarBuilder &s, mlir::ValueRange x) -> mlir::Value {
-    mlir::Value up = s.compare(Compare::Equal, x[0],
-                               s.constantLike(INFINITY, x[0]));
-    mlir::Value down = s.compare(Compare::Equal, x[0],
-                                 s.constantLike(-INFINITY, x[0]));
+    mlir::Value up =
+        s.compare(Compare::Equal, x[0], s.constantLike(INFINITY, x[0]));
+    mlir::Value down =
+        s.compare(Compare::Equal, x[0], s.constantLike(-INFINITY, x[0]));
     if (positive && negative)
       return s.logicalOr(up, down);
     if (positive || negative)
@@ -458,8 +459,8 @@ static void emitCastTo(NodeContext &node, Dtype to) {
 
 void emitCast(NodeContext &node) {
   int64_t number = node.attr("to", int64_t(0));
-  Dtype to = number > INT32_MAX || number < 0 ? Dtype::Undefined
-                                              : toDtype(number);
+  Dtype to =
+      number > INT32_MAX || number < 0 ? Dtype::Undefined : toDtype(number);
   if (to == Dtype::Undefined)
     return node.unsupported("data type " + Twine(number) +
                             " in attribute 'to'");

@@ -1,10 +1,10 @@
 //===- EmitConstants.cpp - Ops that make constants -*- C++ -*-===//
 
+#include <cmath>
+
 #include "ConstantOps.h"
 #include "Elementwise.h"
 #include "Handlers.h"
-
-#include <cmath>
 
 using namespace llvm;
 
@@ -49,9 +49,9 @@ void emitConstant(NodeContext &node) {
   } else if (name == "value_float") {
     node.set(0, Constant::scalar(attribute->f(), Dtype::Float));
   } else if (name == "value_ints") {
-    node.set(0, Constant::fromInts({attribute->ints().data(),
-                                    size_t(attribute->ints_size())},
-                                   Dtype::Int64));
+    node.set(0, Constant::fromInts(
+                    {attribute->ints().data(), size_t(attribute->ints_size())},
+                    Dtype::Int64));
   } else {
     std::vector<Scalar> data;
     for (float value : attribute->floats()) {
@@ -137,8 +137,7 @@ static std::optional<Constant> triangle(NodeContext &node, int64_t rows,
   std::vector<Scalar> data(*count);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j)
-      data[i * columns + j].i =
-          upper ? j - i >= shift : j - i <= shift;
+      data[i * columns + j].i = upper ? j - i >= shift : j - i <= shift;
   return Constant::make(Dtype::Bool, {rows, columns}, std::move(data));
 }
 
@@ -179,8 +178,8 @@ void emitEyeLike(NodeContext &node) {
   Dtype dtype = toDtype(number);
   if (dtype == Dtype::Undefined || dtype == Dtype::String)
     return node.unsupported("data type " + Twine(number));
-  int64_t shift = std::clamp<int64_t>(node.attr("k", int64_t(0)), -(1ll << 40),
-                                      1ll << 40);
+  int64_t shift =
+      std::clamp<int64_t>(node.attr("k", int64_t(0)), -(1ll << 40), 1ll << 40);
   auto upper = triangle(node, node.shape(0)[0], node.shape(0)[1], shift, true);
   auto lower = triangle(node, node.shape(0)[0], node.shape(0)[1], shift, false);
   if (!upper || !lower)
@@ -208,9 +207,9 @@ void emitCumSum(NodeContext &node) {
   if (!axis)
     return;
   auto mayFold = [&](int64_t n) { return node.mayFold(n); };
-  Folded folded = cumulateConstant(*value, *axis,
-                                   node.attr("exclusive", int64_t(0)),
-                                   node.attr("reverse", int64_t(0)), mayFold);
+  Folded folded =
+      cumulateConstant(*value, *axis, node.attr("exclusive", int64_t(0)),
+                       node.attr("reverse", int64_t(0)), mayFold);
   if (!folded)
     return node.unsupported("CumSum of " + Twine(value->elements()) +
                             " elements");
@@ -250,15 +249,14 @@ void emitOneHot(NodeContext &node) {
   auto body = [&](ScalarBuilder &s, mlir::ValueRange x) {
     using Compare = ScalarBuilder::Compare;
     mlir::Value wrapped = s.add(x[0], s.constantLike(*depth, x[0]));
-    mlir::Value isHot =
-        s.logicalOr(s.compare(Compare::Equal, x[0], x[1]),
-                    s.compare(Compare::Equal, wrapped, x[1]));
+    mlir::Value isHot = s.logicalOr(s.compare(Compare::Equal, x[0], x[1]),
+                                    s.compare(Compare::Equal, wrapped, x[1]));
     return s.select(isHot, s.constant(on, element), s.constant(off, element));
   };
   mlir::Value indices = node.nn.reshape(node.value(0), column);
-  node.set(0, elementwise(node, {tensorValue(indices),
-                                 tensorValue(std::move(classes))},
-                          both.dtype, {fold, body}));
+  node.set(0, elementwise(
+                  node, {tensorValue(indices), tensorValue(std::move(classes))},
+                  both.dtype, {fold, body}));
 }
 
 } // namespace espalier::onnx

@@ -8,11 +8,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "llvm/ADT/STLExtras.h"
+
 #include "ConstantOps.h"
 #include "Elementwise.h"
 #include "Handlers.h"
-
-#include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 
@@ -20,9 +20,8 @@ namespace espalier::onnx {
 
 /// Indices into a dimension of this size, none negative; nothing after a
 /// report.
-static std::optional<Constant> normalizedIndices(NodeContext &node,
-                                                 const Constant &indices,
-                                                 int64_t size) {
+static std::optional<Constant>
+normalizedIndices(NodeContext &node, const Constant &indices, int64_t size) {
   std::vector<Scalar> data(*indices.data);
   for (Scalar &element : data) {
     if (element.i < -size || element.i >= size) {
@@ -47,15 +46,14 @@ static mlir::Value dataIndices(NodeContext &node, unsigned i, int64_t size) {
     range = range < 0 ? size : std::min(range, size);
     return value;
   }
-  return node.nn.map(value, indices.shape, node.element(i),
-                     [&](ScalarBuilder &s, mlir::ValueRange x) {
-                       mlir::Value zero = s.constantLike(0, x[0]);
-                       mlir::Value wrapped =
-                           s.add(x[0], s.constantLike(size, x[0]));
-                       return s.select(
-                           s.compare(ScalarBuilder::Compare::Less, x[0], zero),
-                           wrapped, x[0]);
-                     });
+  return node.nn.map(
+      value, indices.shape, node.element(i),
+      [&](ScalarBuilder &s, mlir::ValueRange x) {
+        mlir::Value zero = s.constantLike(0, x[0]);
+        mlir::Value wrapped = s.add(x[0], s.constantLike(size, x[0]));
+        return s.select(s.compare(ScalarBuilder::Compare::Less, x[0], zero),
+                        wrapped, x[0]);
+      });
 }
 
 /// Constant indices that are start, start + step, ... along their only
@@ -86,9 +84,8 @@ static void gatherFromData(NodeContext &node, int64_t axis,
                                         constant->elements(), step);
     return node.setRearranged(node.nn.reshape(part, result));
   }
-  mlir::Value indices = constant
-                            ? node.materialize(tensorValue(*constant))
-                            : dataIndices(node, 1, shape[axis]);
+  mlir::Value indices = constant ? node.materialize(tensorValue(*constant))
+                                 : dataIndices(node, 1, shape[axis]);
   // The axis goes to the front, and the indices' dimensions back in its place.
   Shape perm{axis};
   for (int64_t i = 0; i < rank; ++i)
@@ -250,8 +247,8 @@ void emitGatherNd(NodeContext &node) {
     return node.fail("expects int64 indices of rank 1 or more");
   int64_t depth = node.shape(1).back();
   if (depth < 1 || depth > node.rank(0))
-    return node.fail("has indices of " + Twine(depth) +
-                     " numbers for rank " + Twine(node.rank(0)));
+    return node.fail("has indices of " + Twine(depth) + " numbers for rank " +
+                     Twine(node.rank(0)));
   const Constant *indices = node.constant(1);
   if (!indices)
     return node.unsupported("indices that depend on data");
@@ -259,8 +256,8 @@ void emitGatherNd(NodeContext &node) {
     return node.unsupported("an empty result");
   SmallVector<Constant> components;
   for (int64_t k = 0; k < depth; ++k) {
-    auto part = normalizedIndices(node, component(*indices, k),
-                                  node.shape(0)[k]);
+    auto part =
+        normalizedIndices(node, component(*indices, k), node.shape(0)[k]);
     if (!part)
       return;
     components.push_back(std::move(*part));

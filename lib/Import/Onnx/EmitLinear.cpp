@@ -1,12 +1,12 @@
 //===- EmitLinear.cpp - Matrix products -*- C++ -*-===//
 
-#include "Elementwise.h"
-#include "Handlers.h"
-
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <set>
+
+#include "Elementwise.h"
+#include "Handlers.h"
 
 using namespace llvm;
 
@@ -101,9 +101,8 @@ void emitMatMul(NodeContext &node) {
     a.insert(a.begin(), 1);
   if (isColumn)
     b.push_back(1);
-  std::optional<Shape> batch =
-      broadcastShapes({Shape(ArrayRef(a).drop_back(2)),
-                       Shape(ArrayRef(b).drop_back(2))});
+  std::optional<Shape> batch = broadcastShapes(
+      {Shape(ArrayRef(a).drop_back(2)), Shape(ArrayRef(b).drop_back(2))});
   if (!batch || a.back() != b[b.size() - 2])
     return node.fail("shapes " + shapeText(node.shape(0)) + " and " +
                      shapeText(node.shape(1)) + " do not fit a product");
@@ -117,10 +116,10 @@ void emitMatMul(NodeContext &node) {
   if (foldMatMul(node, a, b, *batch, result))
     return;
   std::string lhs, rhs, out;
-  mlir::Value left = batchOperand(node, node.nn.reshape(node.value(0), a), a,
-                                  *batch, lhs);
-  mlir::Value right = batchOperand(node, node.nn.reshape(node.value(1), b), b,
-                                   *batch, rhs);
+  mlir::Value left =
+      batchOperand(node, node.nn.reshape(node.value(0), a), a, *batch, lhs);
+  mlir::Value right =
+      batchOperand(node, node.nn.reshape(node.value(1), b), b, *batch, rhs);
   for (size_t i = 0; i < batch->size(); ++i)
     out += char('a' + i);
   std::string equation = lhs + "xy," + rhs + "yz->" + out + "xz";
@@ -149,8 +148,8 @@ void emitGemm(NodeContext &node) {
   if (a[!transA] != b[transB])
     return node.fail("shapes " + shapeText(a) + " and " + shapeText(b) +
                      " do not fit a product");
-  std::string equation = std::string(transA ? "yx" : "xy") + "," +
-                         (transB ? "zy" : "yz") + "->xz";
+  std::string equation =
+      std::string(transA ? "yx" : "xy") + "," + (transB ? "zy" : "yz") + "->xz";
   mlir::Value product =
       node.nn.contract(equation, node.value(0), node.value(1));
   product = scaled(node, product, node.attr("alpha", 1.0));
@@ -233,8 +232,9 @@ void emitEinsum(NodeContext &node) {
   auto [operands, result] = StringRef(equation).split("->");
   SmallVector<StringRef> parts;
   operands.split(parts, ',');
-  std::string out = StringRef(equation).contains("->") ? result.str()
-                                                       : impliedResult(operands);
+  std::string out = StringRef(equation).contains("->")
+                        ? result.str()
+                        : impliedResult(operands);
   if (parts.size() != node.inputs() || parts.size() > 2)
     return node.unsupported("equation " + quoted(equation) + " of " +
                             Twine(node.inputs()) + " operands");
@@ -249,8 +249,7 @@ void emitEinsum(NodeContext &node) {
     for (size_t k = 0; k < parts[i].size(); ++k)
       if (sizes.try_emplace(parts[i][k], node.shape(i)[k]).first->second !=
           node.shape(i)[k])
-        return node.fail("letter '" + Twine(parts[i][k]) +
-                         "' has two sizes");
+        return node.fail("letter '" + Twine(parts[i][k]) + "' has two sizes");
   if (operands.size() > 25)
     return node.unsupported("an equation of so many letters");
   std::string a = parts[0].str(), b = parts.size() > 1 ? parts[1].str() : "";

@@ -1,9 +1,9 @@
 //===- EmitNorm.cpp - Normalizations -*- C++ -*-===//
 
+#include "llvm/ADT/STLExtras.h"
+
 #include "Elementwise.h"
 #include "Handlers.h"
-
-#include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 using Reduce = espalier::onnx::NnBuilder::Reduce;
@@ -76,8 +76,8 @@ static mlir::Value channelOperand(NodeContext &node, unsigned i) {
   int64_t channels = node.shape(0)[1];
   if (node.shape(i) != Shape{channels} || node.dtype(i) != node.dtype(0)) {
     node.fail("operand " + Twine(i) + " of shape " + shapeText(node.shape(i)) +
-              " and type " + dtypeName(node.dtype(i)) +
-              " does not fit input " + shapeText(node.shape(0)));
+              " and type " + dtypeName(node.dtype(i)) + " does not fit input " +
+              shapeText(node.shape(0)));
     return {};
   }
   Shape column(node.rank(0) - 1, 1);
@@ -151,16 +151,18 @@ void emitLpNorm(NodeContext &node) {
   mlir::Value value = node.value(0);
   auto shape = NnBuilder::shapeOf(value);
   mlir::Type element = node.element(0);
-  mlir::Value terms = node.nn.map(value, shape, element,
-                                  [&](ScalarBuilder &s, mlir::ValueRange x) {
-                                    return power == 1 ? s.abs(x[0])
-                                                      : s.mul(x[0], x[0]);
-                                  });
+  mlir::Value terms = node.nn.map(
+      value, shape, element, [&](ScalarBuilder &s, mlir::ValueRange x) {
+        return power == 1 ? s.abs(x[0]) : s.mul(x[0], x[0]);
+      });
   mlir::Value sum = node.nn.reduce(Reduce::Sum, terms, *axis);
   node.set(0, node.nn.map({value, sum}, shape, element,
                           [&](ScalarBuilder &s, mlir::ValueRange x) {
-                            return s.div(x[0],
-                                         power == 1 ? x[1] : s.sqrt(x[1]));
+                            mlir::Value norm = power == 1 ? x[1] : s.sqrt(x[1]);
+                            // Zeros stay zeros.
+                            mlir::Value safe = s.selectGreater(
+                                x[1], 0, norm, s.constantLike(1, norm));
+                            return s.div(x[0], safe);
                           }));
 }
 
@@ -181,8 +183,8 @@ struct BatchNorm {
 /// (x - mean) / sqrt(variance + epsilon) * scale + bias
 static mlir::Value normalized(NodeContext &node, const BatchNorm &norm) {
   return node.nn.map(
-      {norm.input, norm.mean, norm.variance, norm.scale, norm.bias},
-      norm.shape, norm.element, [&](ScalarBuilder &s, mlir::ValueRange x) {
+      {norm.input, norm.mean, norm.variance, norm.scale, norm.bias}, norm.shape,
+      norm.element, [&](ScalarBuilder &s, mlir::ValueRange x) {
         mlir::Value deviation =
             s.sqrt(s.add(x[2], s.constantLike(norm.epsilon, x[2])));
         mlir::Value unit = s.div(s.sub(x[0], x[1]), deviation);
@@ -195,11 +197,11 @@ static mlir::Value normalized(NodeContext &node, const BatchNorm &norm) {
 static mlir::Value countValid(NodeContext &node, const BatchNorm &norm,
                               mlir::Value valid) {
   int64_t places = *elementCount(ArrayRef(norm.shape).drop_front(2));
-  mlir::Value ones = node.nn.map(valid, NnBuilder::shapeOf(valid), norm.element,
-                                 [&](ScalarBuilder &s, mlir::ValueRange x) {
-                                   return s.cast(x[0], norm.element, false,
-                                                 false);
-                                 });
+  mlir::Value ones =
+      node.nn.map(valid, NnBuilder::shapeOf(valid), norm.element,
+                  [&](ScalarBuilder &s, mlir::ValueRange x) {
+                    return s.cast(x[0], norm.element, false, false);
+                  });
   mlir::Value samples = node.nn.reduce(Reduce::Sum, ones, 0);
   return node.nn.map(samples, NnBuilder::shapeOf(samples), norm.element,
                      [&](ScalarBuilder &s, mlir::ValueRange x) {
@@ -208,25 +210,25 @@ static mlir::Value countValid(NodeContext &node, const BatchNorm &norm,
 }
 
 /// The mean over valid samples of what `term` makes of an element.
-static mlir::Value
-meanOverValid(NodeContext &node, const BatchNorm &norm, mlir::Value valid,
-              mlir::Value count, mlir::Value center) {
+static mlir::Value meanOverValid(NodeContext &node, const BatchNorm &norm,
+                                 mlir::Value valid, mlir::Value count,
+                                 mlir::Value center) {
   Shape dims{0};
   for (size_t i = 2; i < norm.shape.size(); ++i)
     dims.push_back(i);
   SmallVector<mlir::Value> operands{norm.input, valid};
   if (center)
     operands.push_back(center);
-  mlir::Value terms = node.nn.map(
-      operands, norm.shape, norm.element,
-      [&](ScalarBuilder &s, mlir::ValueRange x) {
-        mlir::Value term = x[0];
-        if (center) {
-          mlir::Value difference = s.sub(x[0], x[2]);
-          term = s.mul(difference, difference);
-        }
-        return s.select(x[1], term, s.constantLike(0, term));
-      });
+  mlir::Value terms =
+      node.nn.map(operands, norm.shape, norm.element,
+                  [&](ScalarBuilder &s, mlir::ValueRange x) {
+                    mlir::Value term = x[0];
+                    if (center) {
+                      mlir::Value difference = s.sub(x[0], x[2]);
+                      term = s.mul(difference, difference);
+                    }
+                    return s.select(x[1], term, s.constantLike(0, term));
+                  });
   mlir::Value sum = node.nn.reduce(Reduce::Sum, terms, dims);
   Shape column(ArrayRef(NnBuilder::shapeOf(sum)).drop_front());
   sum = node.nn.reshape(sum, column);
@@ -279,9 +281,8 @@ static void trainBatchNorm(NodeContext &node, BatchNorm norm) {
     mlir::Value &running = node.state.updatedBuffers[id];
     if (!running)
       running = node.value(i);
-    running = updatedStatistic(node, norm, running,
-                               i == 3 ? norm.mean : norm.variance, count,
-                               i == 4);
+    running = updatedStatistic(
+        node, norm, running, i == 3 ? norm.mean : norm.variance, count, i == 4);
     node.set(i - 2, running);
   }
 }

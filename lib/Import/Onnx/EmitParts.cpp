@@ -1,10 +1,10 @@
 //===- EmitParts.cpp - Ops that cut and join tensors -*- C++ -*-===//
 
+#include "llvm/ADT/STLExtras.h"
+
 #include "ConstantOps.h"
 #include "Elementwise.h"
 #include "Handlers.h"
-
-#include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 
@@ -311,8 +311,8 @@ void emitSlice(NodeContext &node) {
     spec->steps[i] = -spec->steps[i];
     spec->offsets[i] -= (spec->sizes[i] - 1) * spec->steps[i];
   }
-  mlir::Value value = node.nn.slice(node.value(0), spec->offsets, spec->sizes,
-                                    spec->steps);
+  mlir::Value value =
+      node.nn.slice(node.value(0), spec->offsets, spec->sizes, spec->steps);
   for (int64_t axis : backwards)
     value = reversed(node, value, axis);
   node.setRearranged(value);
@@ -327,8 +327,7 @@ static mlir::Value margin(NodeContext &node, mlir::Value value, int64_t axis,
                           int64_t count, bool isLow, StringRef mode) {
   int64_t size = NnBuilder::shapeOf(value)[axis];
   if (mode == "edge") {
-    mlir::Value edge =
-        node.nn.sliceDim(value, axis, isLow ? 0 : size - 1, 1);
+    mlir::Value edge = node.nn.sliceDim(value, axis, isLow ? 0 : size - 1, 1);
     Shape shape(NnBuilder::shapeOf(value));
     shape[axis] = count;
     return node.nn.broadcast(edge, shape);
@@ -347,7 +346,9 @@ static void padByCopies(NodeContext &node, ArrayRef<int64_t> low,
     if (low[i] == 0 && high[i] == 0)
       continue;
     int64_t size = NnBuilder::shapeOf(value)[i];
-    int64_t most = mode == "edge" ? INT64_MAX : mode == "wrap" ? size : size - 1;
+    int64_t most = mode == "edge"   ? INT64_MAX
+                   : mode == "wrap" ? size
+                                    : size - 1;
     if (low[i] < 0 || high[i] < 0 || low[i] > most || high[i] > most || !size)
       return node.unsupported("pads " + Twine(low[i]) + " and " +
                               Twine(high[i]) + " of a dimension of size " +
@@ -378,8 +379,8 @@ static bool readPads(NodeContext &node, Shape &low, Shape &high) {
     axes = *given;
   }
   if (pads->size() != 2 * axes.size()) {
-    node.fail("has " + Twine(pads->size()) + " pads for " +
-              Twine(axes.size()) + " dimensions");
+    node.fail("has " + Twine(pads->size()) + " pads for " + Twine(axes.size()) +
+              " dimensions");
     return false;
   }
   low.assign(rank, 0);

@@ -1,13 +1,13 @@
 //===- EmitReduce.cpp - Reductions and softmax -*- C++ -*-===//
 
-#include "ConstantOps.h"
-#include "Elementwise.h"
-#include "Handlers.h"
-
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
+
+#include "ConstantOps.h"
+#include "Elementwise.h"
+#include "Handlers.h"
 
 using namespace llvm;
 using Reduce = espalier::onnx::NnBuilder::Reduce;
@@ -46,14 +46,12 @@ static Shape withoutDims(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
   return result;
 }
 
-static mlir::Value mapOne(
-    NodeContext &node, mlir::Value value,
-    llvm::function_ref<mlir::Value(ScalarBuilder &, mlir::Value)> body) {
-  return node.nn.map(value, NnBuilder::shapeOf(value),
-                     NnBuilder::elementOf(value),
-                     [&](ScalarBuilder &s, mlir::ValueRange x) {
-                       return body(s, x[0]);
-                     });
+static mlir::Value
+mapOne(NodeContext &node, mlir::Value value,
+       llvm::function_ref<mlir::Value(ScalarBuilder &, mlir::Value)> body) {
+  return node.nn.map(
+      value, NnBuilder::shapeOf(value), NnBuilder::elementOf(value),
+      [&](ScalarBuilder &s, mlir::ValueRange x) { return body(s, x[0]); });
 }
 
 /// log(sum(exp(x))) with the largest element taken out; its dimensions stay.
@@ -62,11 +60,10 @@ static mlir::Value logSumExp(NodeContext &node, mlir::Value value,
   NnBuilder &nn = node.nn;
   mlir::Type element = NnBuilder::elementOf(value);
   mlir::Value largest = nn.reduce(Reduce::Max, value, dims);
-  mlir::Value exps = nn.map(
-      {value, largest}, NnBuilder::shapeOf(value), element,
-      [](ScalarBuilder &s, mlir::ValueRange x) {
-        return s.exp(s.sub(x[0], x[1]));
-      });
+  mlir::Value exps = nn.map({value, largest}, NnBuilder::shapeOf(value),
+                            element, [](ScalarBuilder &s, mlir::ValueRange x) {
+                              return s.exp(s.sub(x[0], x[1]));
+                            });
   mlir::Value sum = nn.reduce(Reduce::Sum, exps, dims);
   return nn.map({sum, largest}, NnBuilder::shapeOf(sum), element,
                 [](ScalarBuilder &s, mlir::ValueRange x) {
@@ -92,9 +89,8 @@ static mlir::Value reduceData(NodeContext &node, StringRef op,
     value = mapOne(node, value,
                    [](ScalarBuilder &s, mlir::Value x) { return s.abs(x); });
   if (op == "ReduceL2" || op == "ReduceSumSquare")
-    value = mapOne(node, value, [](ScalarBuilder &s, mlir::Value x) {
-      return s.mul(x, x);
-    });
+    value = mapOne(node, value,
+                   [](ScalarBuilder &s, mlir::Value x) { return s.mul(x, x); });
   mlir::Value sum = nn.reduce(Reduce::Sum, value, dims);
   if (op == "ReduceMean")
     sum = mapOne(node, sum, [&](ScalarBuilder &s, mlir::Value x) {
@@ -149,8 +145,8 @@ void emitReduce(NodeContext &node) {
     return node.unsupported(op + " of " + dtypeName(node.dtype(0)));
   mlir::Value value = reduceData(node, op, node.value(0), *dims);
   if (!keeps)
-    value = node.nn.reshape(value, withoutDims(NnBuilder::shapeOf(value),
-                                               *dims));
+    value =
+        node.nn.reshape(value, withoutDims(NnBuilder::shapeOf(value), *dims));
   node.set(0, value);
 }
 
@@ -180,11 +176,9 @@ void emitLogSoftmax(NodeContext &node) {
   onLastAxis(node, [&](mlir::Value value) {
     int64_t last = NnBuilder::shapeOf(value).size() - 1;
     mlir::Value lse = logSumExp(node, value, last);
-    return node.nn.map({value, lse}, NnBuilder::shapeOf(value),
-                       NnBuilder::elementOf(value),
-                       [](ScalarBuilder &s, mlir::ValueRange x) {
-                         return s.sub(x[0], x[1]);
-                       });
+    return node.nn.map(
+        {value, lse}, NnBuilder::shapeOf(value), NnBuilder::elementOf(value),
+        [](ScalarBuilder &s, mlir::ValueRange x) { return s.sub(x[0], x[1]); });
   });
 }
 

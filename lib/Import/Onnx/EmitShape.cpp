@@ -1,18 +1,16 @@
 //===- EmitShape.cpp - Ops that change a shape or an order -*- C++ -*-===//
 
+#include "llvm/ADT/STLExtras.h"
+
 #include "ConstantOps.h"
 #include "Handlers.h"
 #include "NodeContext.h"
-
-#include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 
 namespace espalier::onnx {
 
-void emitIdentity(NodeContext &node) {
-  node.set(0, ImportedValue(node.in(0)));
-}
+void emitIdentity(NodeContext &node) { node.set(0, ImportedValue(node.in(0))); }
 
 void emitShape(NodeContext &node) {
   int64_t rank = node.rank(0);
@@ -24,8 +22,8 @@ void emitShape(NodeContext &node) {
   ArrayRef<int64_t> shape = node.shape(0);
   if (end < start)
     end = start;
-  node.set(0, Constant::fromInts(shape.slice(start, end - start),
-                                 Dtype::Int64));
+  node.set(0,
+           Constant::fromInts(shape.slice(start, end - start), Dtype::Int64));
 }
 
 void emitSize(NodeContext &node) {
@@ -192,8 +190,8 @@ void emitTile(NodeContext &node) {
     return;
   const Shape &from = node.shape(0);
   if (repeats->size() != from.size())
-    return node.fail("has " + Twine(repeats->size()) +
-                     " repeats for rank " + Twine(from.size()));
+    return node.fail("has " + Twine(repeats->size()) + " repeats for rank " +
+                     Twine(from.size()));
   // A dimension of size n repeated r times is [1 -> r, n] seen as r * n.
   Shape split, wide, result;
   for (size_t i = 0; i < from.size(); ++i) {
@@ -215,8 +213,7 @@ void emitTile(NodeContext &node) {
       return node.set(0, std::move(*folded));
   }
   mlir::Value value = node.nn.reshape(node.value(0), split);
-  node.setRearranged(
-      node.nn.reshape(node.nn.broadcast(value, wide), result));
+  node.setRearranged(node.nn.reshape(node.nn.broadcast(value, wide), result));
 }
 
 /// Reshape, transpose, reshape.

@@ -1,10 +1,10 @@
 //===- EmitTransformer.cpp - Attention, rotation, dropout -*- C++ -*-===//
 
+#include <cmath>
+
 #include "ConstantOps.h"
 #include "Elementwise.h"
 #include "Handlers.h"
-
-#include <cmath>
 
 using namespace llvm;
 
@@ -78,7 +78,8 @@ static mlir::Value attentionMask(NodeContext &node, ArrayRef<int64_t> scores) {
 
 void emitAttention(NodeContext &node) {
   for (unsigned i = 0; i < 3; ++i)
-    if (node.rank(i) != node.rank(0) || (node.rank(0) != 3 && node.rank(0) != 4))
+    if (node.rank(i) != node.rank(0) ||
+        (node.rank(0) != 3 && node.rank(0) != 4))
       return node.fail("expects queries, keys and values of rank 3 or 4");
   mlir::Value q = splitHeads(node, 0, "q_num_heads");
   mlir::Value k = splitHeads(node, 1, "kv_num_heads");
@@ -141,8 +142,8 @@ void emitRotaryEmbedding(NodeContext &node) {
   rotated = rotated == 0 ? x[3] : rotated;
   if (rotated < 2 || rotated % 2 || rotated > x[3] ||
       !isFloating(node.dtype(0)))
-    return node.fail("cannot rotate " + Twine(rotated) + " of " +
-                     Twine(x[3]) + " elements");
+    return node.fail("cannot rotate " + Twine(rotated) + " of " + Twine(x[3]) +
+                     " elements");
   mlir::Value cos = rotaryTable(node, 1, x, rotated / 2);
   mlir::Value sin = cos ? rotaryTable(node, 2, x, rotated / 2) : cos;
   if (!sin)
@@ -168,26 +169,25 @@ void emitDropout(NodeContext &node) {
   bool drops = training && training->first().i != 0 && rate > 0;
   if (!drops) {
     node.set(0, ImportedValue(node.in(0)));
-    node.set(1, std::move(*expandConstant(
-                    Constant::scalarInt(1, Dtype::Bool), node.shape(0))));
+    node.set(1, std::move(*expandConstant(Constant::scalarInt(1, Dtype::Bool),
+                                          node.shape(0))));
     return;
   }
   if (!isFloating(node.dtype(0)))
     return node.fail("expects floating-point numbers");
   // Streams are told apart by name; a name may occur twice in a file.
-  std::string stream = node.node.name + "#" +
-                       std::to_string(node.state.randomStreams++);
+  std::string stream =
+      node.node.name + "#" + std::to_string(node.state.randomStreams++);
   mlir::Value noise =
       node.nn.randomUniform(node.state.rng, node.shape(0), stream);
-  mlir::Value keep = node.nn.map(
-      noise, node.shape(0), node.state.builder.getI1Type(),
-      [&](ScalarBuilder &s, mlir::ValueRange x) {
-        return s.compare(ScalarBuilder::Compare::GreaterOrEqual, x[0],
-                         s.constantLike(rate, x[0]));
-      });
+  mlir::Value keep =
+      node.nn.map(noise, node.shape(0), node.state.builder.getI1Type(),
+                  [&](ScalarBuilder &s, mlir::ValueRange x) {
+                    return s.compare(ScalarBuilder::Compare::GreaterOrEqual,
+                                     x[0], s.constantLike(rate, x[0]));
+                  });
   node.set(1, keep);
-  node.set(0, node.nn.map({node.value(0), keep}, node.shape(0),
-                          node.element(0),
+  node.set(0, node.nn.map({node.value(0), keep}, node.shape(0), node.element(0),
                           [&](ScalarBuilder &s, mlir::ValueRange x) {
                             mlir::Value scale =
                                 s.constantLike(1 / (1 - rate), x[0]);

@@ -1,11 +1,11 @@
 //===- EmitUnary.cpp - Functions of one value -*- C++ -*-===//
 
-#include "Elementwise.h"
-#include "Handlers.h"
-
 #include "llvm/ADT/StringMap.h"
 
 #include <cmath>
+
+#include "Elementwise.h"
+#include "Handlers.h"
 
 using namespace llvm;
 
@@ -60,7 +60,8 @@ struct UnaryRow {
 //===----------------------------------------------------------------------===//
 
 /// log(1 + exp(x)), of which neither value nor derivative overflows.
-template <typename S, typename V> static V softplus(S &s, V x) {
+template <typename S, typename V>
+static V softplus(S &s, V x) {
   V one = s.constantLike(1, x);
   V tail = s.log(s.add(one, s.exp(s.neg(s.abs(x)))));
   return s.add(s.selectGreater(x, 0, x, s.constantLike(0, x)), tail);
@@ -68,10 +69,10 @@ template <typename S, typename V> static V softplus(S &s, V x) {
 
 /// a * (exp(x) - 1) for x <= 0. The minimum keeps the branch that is not taken
 /// finite, since its derivative is multiplied by zero.
-template <typename S, typename V> static V expBranch(S &s, V x, double a) {
+template <typename S, typename V>
+static V expBranch(S &s, V x, double a) {
   V low = s.selectGreater(x, 0, s.constantLike(0, x), x);
-  return s.mul(s.constantLike(a, x),
-               s.sub(s.exp(low), s.constantLike(1, x)));
+  return s.mul(s.constantLike(a, x), s.sub(s.exp(low), s.constantLike(1, x)));
 }
 
 template <typename S, typename V>
@@ -80,20 +81,23 @@ static V hardSigmoid(S &s, V x, double alpha, double beta) {
   return s.min(s.max(line, s.constantLike(0, x)), s.constantLike(1, x));
 }
 
-template <typename S, typename V> static V sign(S &s, V x) {
+template <typename S, typename V>
+static V sign(S &s, V x) {
   V zero = s.constantLike(0, x);
   V positive = s.selectGreater(x, 0, s.constantLike(1, x), zero);
   V negative = s.selectGreater(s.neg(x), 0, s.constantLike(1, x), zero);
   return s.sub(positive, negative);
 }
 
-template <typename S, typename V> static V geluErf(S &s, V x) {
+template <typename S, typename V>
+static V geluErf(S &s, V x) {
   V scaled = s.mul(x, s.constantLike(0.70710678118654752, x));
   V factor = s.add(s.constantLike(1, x), s.erf(scaled));
   return s.mul(s.mul(s.constantLike(0.5, x), x), factor);
 }
 
-template <typename S, typename V> static V geluTanh(S &s, V x) {
+template <typename S, typename V>
+static V geluTanh(S &s, V x) {
   V cube = s.mul(s.mul(x, x), x);
   V inner = s.add(x, s.mul(s.constantLike(0.044715, x), cube));
   V t = s.tanh(s.mul(s.constantLike(0.79788456080286536, x), inner));
@@ -102,19 +106,23 @@ template <typename S, typename V> static V geluTanh(S &s, V x) {
 }
 
 /// Zero and below give zero with derivative zero, as PyTorch has it; NaN stays.
-template <typename S, typename V> static V relu(S &s, V x, double threshold) {
+template <typename S, typename V>
+static V relu(S &s, V x, double threshold) {
   return s.selectLessOrEqual(x, threshold, s.constantLike(0, x), x);
 }
 
-template <typename S, typename V> static V reciprocal(S &s, V x) {
+template <typename S, typename V>
+static V reciprocal(S &s, V x) {
   return s.div(s.constantLike(1, x), x);
 }
 
-template <typename S, typename V> static V tangent(S &s, V x) {
+template <typename S, typename V>
+static V tangent(S &s, V x) {
   return s.div(s.sin(x), s.cos(x));
 }
 
-template <typename S, typename V> static V halfExp(S &s, V x, bool plus) {
+template <typename S, typename V>
+static V halfExp(S &s, V x, bool plus) {
   V a = s.exp(x), b = s.exp(s.neg(x));
   return s.mul(s.constantLike(0.5, x), plus ? s.add(a, b) : s.sub(a, b));
 }
@@ -158,13 +166,12 @@ static const UnaryRow unaryRows[] = {
     ROW("Softsign", "", s.div(x, s.add(C(1), s.abs(x)))),
     ROW("Relu", "", relu(s, x, 0)),
     ROW("ThresholdedRelu", "alpha=1", relu(s, x, p[0])),
-    ROW("LeakyRelu", "alpha=0.01",
-        s.selectGreater(x, 0, x, s.mul(C(p[0]), x))),
+    ROW("LeakyRelu", "alpha=0.01", s.selectGreater(x, 0, x, s.mul(C(p[0]), x))),
     ROW("Elu", "alpha=1", s.selectGreater(x, 0, x, expBranch(s, x, p[0]))),
     ROW("Celu", "alpha=1",
-        s.selectGreater(x, 0, x,
-                        expBranch(s, s.div(x, C(p[0])), p[0]))),
-    ROW("Selu", "alpha=1.67326319217681884765625 gamma=1.05070102214813232421875",
+        s.selectGreater(x, 0, x, expBranch(s, s.div(x, C(p[0])), p[0]))),
+    ROW("Selu",
+        "alpha=1.67326319217681884765625 gamma=1.05070102214813232421875",
         s.mul(C(p[1]), s.selectGreater(x, 0, x, expBranch(s, x, p[0])))),
     ROW("HardSigmoid", "alpha=0.2 beta=0.5", hardSigmoid(s, x, p[0], p[1])),
     ROW("HardSwish", "", s.mul(x, hardSigmoid(s, x, 1.0 / 6, 0.5))),

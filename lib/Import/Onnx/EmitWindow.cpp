@@ -1,9 +1,9 @@
 //===- EmitWindow.cpp - Convolution and pooling -*- C++ -*-===//
 
+#include "llvm/ADT/STLExtras.h"
+
 #include "Elementwise.h"
 #include "Handlers.h"
-
-#include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 
@@ -30,8 +30,7 @@ static std::optional<Shape> perDimension(NodeContext &node, StringRef name,
 }
 
 /// Pads so that there are ceil(size / stride) results.
-static bool padSame(NodeContext &node, NnBuilder::Window &window,
-                    bool upper) {
+static bool padSame(NodeContext &node, NnBuilder::Window &window, bool upper) {
   for (size_t i = 0; i < window.kernel.size(); ++i) {
     int64_t size = node.shape(0)[i + 2], stride = window.strides[i];
     int64_t extent = window.dilations[i] * (window.kernel[i] - 1) + 1;
@@ -218,8 +217,7 @@ static void emitGlobalPool(NodeContext &node, NnBuilder::Reduce kind) {
     return node.fail("expects floating-point numbers of rank 3 or more");
   Shape dims = dimsBetween(2, node.rank(0));
   mlir::Value value = node.nn.reduce(kind, node.value(0), dims);
-  int64_t count =
-      *elementCount(ArrayRef<int64_t>(node.shape(0)).drop_front(2));
+  int64_t count = *elementCount(ArrayRef<int64_t>(node.shape(0)).drop_front(2));
   if (kind == NnBuilder::Reduce::Sum)
     value = node.nn.map(value, NnBuilder::shapeOf(value), node.element(0),
                         [&](ScalarBuilder &s, mlir::ValueRange x) {

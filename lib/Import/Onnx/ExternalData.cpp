@@ -2,8 +2,6 @@
 
 #include "ExternalData.h"
 
-#include "Errors.h"
-
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Errc.h"
 
@@ -14,6 +12,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "Errors.h"
 
 using namespace llvm;
 
@@ -38,8 +38,7 @@ std::string checkLocation(StringRef location) {
 static int openBeneath(int root, const std::string &location) {
   struct open_how how = {};
   how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-  how.resolve =
-      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   int file = syscall(SYS_openat2, root, location.c_str(), &how, sizeof(how));
   if (file >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL))
     return file;

@@ -2,11 +2,11 @@
 
 #include "Graph.h"
 
-#include "Checks.h"
-
 #include "llvm/ADT/ScopeExit.h"
 
 #include <deque>
+
+#include "Checks.h"
 
 using namespace llvm;
 
@@ -24,7 +24,7 @@ struct Frame {
   int next = 0;
   StringMap<ValueId> names;
   const proto::FunctionProto *function = nullptr;
-  AttributeList bindings; // of the call
+  AttributeList bindings;          // of the call
   SmallVector<ValueId, 2> outputs; // of the call, by function output
   std::string scope;
 };

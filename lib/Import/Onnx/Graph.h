@@ -9,17 +9,17 @@
 #ifndef ESPALIER_LIB_IMPORT_ONNX_GRAPH_H
 #define ESPALIER_LIB_IMPORT_ONNX_GRAPH_H
 
-#include "Errors.h"
-#include "ModelFile.h"
-#include "OpTable.h"
-#include "Tensors.h"
-
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <string>
 #include <vector>
+
+#include "Errors.h"
+#include "ModelFile.h"
+#include "OpTable.h"
+#include "Tensors.h"
 
 namespace espalier::onnx {
 

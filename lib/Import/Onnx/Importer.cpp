@@ -1,9 +1,15 @@
 //===- Importer.cpp - From an ONNX file to a module -*- C++ -*-===//
 
+#include "dialects/Nn/Nn.h"
 #include "espalier/Import/Onnx.h"
 #include "espalier/Import/Recognize.h"
 
-#include "dialects/Nn/Nn.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Errc.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Verifier.h"
 
 #include "Checks.h"
 #include "Graph.h"
@@ -11,13 +17,6 @@
 #include "NodeContext.h"
 #include "Parameters.h"
 #include "Weights.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/Verifier.h"
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/Errc.h"
 
 using namespace llvm;
 using mlir::RankedTensorType;
@@ -124,8 +123,8 @@ void Importer::analyze() {
   binding = bindInputs(graph, options, errors);
   exported = readExportMetadata(graph, file.model->graph());
   checkExportRewrites(graph, live, exported, options, errors, result.remarks);
-  plans = planInitializers(graph, live, exported, options, errors,
-                           result.remarks);
+  plans =
+      planInitializers(graph, live, exported, options, errors, result.remarks);
   Expected<std::vector<Digest>> found = digestWeights(graph, files);
   if (!found) {
     errors.add(toString(found.takeError()));
@@ -247,9 +246,9 @@ void Importer::makeFunction() {
       mlir::NameLoc::get(mlir::StringAttr::get(&context, file.name));
   result.module = mlir::ModuleOp::create(location);
   state.builder.setInsertionPointToEnd(result.module->getBody());
-  function = mlir::func::FuncOp::create(
-      state.builder, location, "forward",
-      mlir::FunctionType::get(&context, {}, {}));
+  function =
+      mlir::func::FuncOp::create(state.builder, location, "forward",
+                                 mlir::FunctionType::get(&context, {}, {}));
   state.body = new mlir::Block;
   function.getBody().push_back(state.body);
   state.values.resize(graph.valueNames.size());
@@ -337,8 +336,7 @@ void Importer::finishFunction() {
     if (plans[i].role != Role::Buffer)
       continue;
     mlir::Value updated = state.updatedBuffers.lookup(initializer.value);
-    values.push_back(updated ? updated
-                             : state.values[initializer.value].value);
+    values.push_back(updated ? updated : state.values[initializer.value].value);
     resultAttrs.push_back(attributes(initializer.name, "buffer"));
   }
   mlir::func::ReturnOp::create(state.builder, function.getLoc(), values);
@@ -383,8 +381,7 @@ void Importer::recognize() {
   }
   for (const MissedAttention &missed : found->missed)
     result.remarks.push_back("node " + nodeName(missed.location) +
-                             ": not recognized as attention: " +
-                             missed.reason);
+                             ": not recognized as attention: " + missed.reason);
 }
 
 /// What importing made must be valid; anything else is a fault of this library,
@@ -393,8 +390,8 @@ Error Importer::verify() {
   std::string text;
   mlir::ScopedDiagnosticHandler handler(
       &context, [&](mlir::Diagnostic &diagnostic) {
-        raw_string_ostream(text) << diagnostic.getLocation() << ": "
-                                 << diagnostic.str() << "; ";
+        raw_string_ostream(text)
+            << diagnostic.getLocation() << ": " << diagnostic.str() << "; ";
         return mlir::success();
       });
   if (mlir::succeeded(mlir::verify(*result.module)))

@@ -77,7 +77,8 @@ int64_t Binder::sizeOf(const proto::TensorShapeProto::Dimension &dim,
       return 1;
     }
     size = options.dims.at("batch");
-  } else if (batchIsFirst && position == 0 && size != options.dims.at("batch")) {
+  } else if (batchIsFirst && position == 0 &&
+             size != options.dims.at("batch")) {
     errors.add(where + " is fixed to " + Twine(size) +
                " in the file, but 'dims' gives batch: " +
                Twine(options.dims.at("batch")) +
@@ -99,8 +100,7 @@ void Binder::bindInput(const GraphInput &input) {
     errors.add("input " + quoted(input.name) + " is no tensor with a shape");
   else if (dtype != Dtype::Bool && dtype != Dtype::Int32 &&
            dtype != Dtype::Int64 && !isFloating(dtype))
-    errors.add("not supported: input " + quoted(input.name) +
-               " of data type " +
+    errors.add("not supported: input " + quoted(input.name) + " of data type " +
                (dtype == Dtype::Undefined
                     ? std::to_string(type.tensor_type().elem_type())
                     : dtypeName(dtype).str()));
@@ -108,8 +108,8 @@ void Binder::bindInput(const GraphInput &input) {
   for (int i = 0; i < dims.size(); ++i)
     shape.push_back(sizeOf(dims[i], input, i));
   if (!elementCount(shape)) {
-    errors.add("input " + quoted(input.name) + " of shape " +
-               shapeText(shape) + " is too large");
+    errors.add("input " + quoted(input.name) + " of shape " + shapeText(shape) +
+               " is too large");
     shape.assign(shape.size(), 1);
   }
   binding.shapes.push_back(shape);
@@ -140,8 +140,7 @@ void Binder::checkBatch() {
       errors.add("inputs " + quoted(first->name) + " and " +
                  quoted(graph.inputs[i].name) +
                  " differ in dimension 0, which is the batch: " +
-                 Twine(binding.batch) + " and " +
-                 Twine(binding.shapes[i][0]));
+                 Twine(binding.batch) + " and " + Twine(binding.shapes[i][0]));
     }
   }
 }

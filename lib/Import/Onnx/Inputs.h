@@ -3,11 +3,11 @@
 #ifndef ESPALIER_LIB_IMPORT_ONNX_INPUTS_H
 #define ESPALIER_LIB_IMPORT_ONNX_INPUTS_H
 
-#include "Graph.h"
-#include "NodeContext.h"
-
 #include <map>
 #include <string>
+
+#include "Graph.h"
+#include "NodeContext.h"
 
 namespace espalier::onnx {
 

@@ -5,9 +5,9 @@
 #include "dialects/Nn/Nn.h"
 #include "dialects/Nn/NnBuilders.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 using mlir::cast;
@@ -258,9 +258,8 @@ Value NnBuilder::map(mlir::ValueRange operands, ArrayRef<int64_t> shape,
   (void)element;
   // Constants that the body had no need of.
   mlir::Block &block = results[0].getDefiningOp<nn::MapOp>().getBody().front();
-  for (mlir::Operation &op :
-       llvm::make_early_inc_range(llvm::reverse(block.without_terminator())))
-    if (op.use_empty())
+  for (mlir::Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (op.use_empty() && &op != &block.back())
       op.erase();
   return results[0];
 }
@@ -339,13 +338,12 @@ Value NnBuilder::softmax(Value value, bool zeroMaskedRows) {
 Value NnBuilder::layerNorm(Value value, Value scale, Value bias,
                            double epsilon) {
   return nn::LayerNormOp::create(builder, location, value.getType(), value,
-                                 scale, bias,
-                                 builder.getF64FloatAttr(epsilon));
+                                 scale, bias, builder.getF64FloatAttr(epsilon));
 }
 
 Value NnBuilder::rmsNorm(Value value, Value scale, double epsilon) {
-  return nn::RmsNormOp::create(builder, location, value.getType(), value,
-                               scale, builder.getF64FloatAttr(epsilon));
+  return nn::RmsNormOp::create(builder, location, value.getType(), value, scale,
+                               builder.getF64FloatAttr(epsilon));
 }
 
 /// Spatial sizes of a window's results.
@@ -405,8 +403,8 @@ Value NnBuilder::attention(Value q, Value k, Value v, Value mask, double scale,
 }
 
 Value NnBuilder::rope(Value value, Value cos, Value sin, bool interleaved) {
-  return nn::RopeOp::create(builder, location, value.getType(), value, cos,
-                            sin, interleaved, /*inverse=*/false);
+  return nn::RopeOp::create(builder, location, value.getType(), value, cos, sin,
+                            interleaved, /*inverse=*/false);
 }
 
 Value NnBuilder::randomUniform(Value rng, ArrayRef<int64_t> shape,

@@ -8,11 +8,11 @@
 #ifndef ESPALIER_LIB_IMPORT_ONNX_NNBUILDER_H
 #define ESPALIER_LIB_IMPORT_ONNX_NNBUILDER_H
 
-#include "Constant.h"
-
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Value.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include "Constant.h"
 
 namespace espalier::onnx {
 
@@ -62,7 +62,8 @@ public:
   /// 1 / (1 + exp(-a))
   V sigmoid(V a);
 
-  template <typename Op, typename... Args> V make(Args... args) {
+  template <typename Op, typename... Args>
+  V make(Args... args) {
     return Op::create(builder, location, args...);
   }
   mlir::OpBuilder &builder;

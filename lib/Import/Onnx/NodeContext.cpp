@@ -2,9 +2,9 @@
 
 #include "NodeContext.h"
 
-#include "Checks.h"
-
 #include "llvm/ADT/STLExtras.h"
+
+#include "Checks.h"
 
 using namespace llvm;
 
@@ -97,8 +97,7 @@ NodeContext::attrInts(StringRef name) const {
   return std::vector<int64_t>(found->ints().begin(), found->ints().end());
 }
 
-std::optional<int64_t> NodeContext::normalizedAxis(int64_t axis,
-                                                   int64_t rank) {
+std::optional<int64_t> NodeContext::normalizedAxis(int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank) {
     fail("axis " + Twine(axis) + " is out of range for rank " + Twine(rank));
     return std::nullopt;

@@ -10,15 +10,15 @@
 #ifndef ESPALIER_LIB_IMPORT_ONNX_NODECONTEXT_H
 #define ESPALIER_LIB_IMPORT_ONNX_NODECONTEXT_H
 
-#include "Constant.h"
-#include "Graph.h"
-#include "NnBuilder.h"
-
 #include "mlir/IR/Value.h"
 
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "Constant.h"
+#include "Graph.h"
+#include "NnBuilder.h"
 
 namespace espalier::onnx {
 
@@ -35,8 +35,7 @@ struct ImportedValue {
 };
 
 /// Constants with the same elements and their ops.
-using ConstantOps =
-    llvm::SmallVector<std::pair<Constant, mlir::Value>, 1>;
+using ConstantOps = llvm::SmallVector<std::pair<Constant, mlir::Value>, 1>;
 
 /// What all nodes share.
 struct ImportState {

@@ -8,11 +8,11 @@
 
 #include "OpTable.h"
 
-#include "Handlers.h"
-
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
+
+#include "Handlers.h"
 
 using namespace llvm;
 

@@ -32,8 +32,8 @@ constexpr int64_t minOpset = 13, maxOpset = 25;
 /// One op over a range of opset versions.
 struct OpRow {
   const char *name;
-  int64_t since; // first version with this form
-  int64_t until; // last one
+  int64_t since;            // first version with this form
+  int64_t until;            // last one
   int minInputs, maxInputs; // -1 = any number
   int maxOutputs;
   /// "axis:i perm:is ..." with the letters of attributeType.

@@ -2,10 +2,10 @@
 
 #include "Parameters.h"
 
-#include "Checks.h"
-
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/GlobPattern.h"
+
+#include "Checks.h"
 
 using namespace llvm;
 
@@ -57,8 +57,8 @@ ExportMetadata readExportMetadata(const Graph &graph,
         info.kind = ExportInfo::Kind::Parameter;
       else if (kind == "BUFFER")
         info.kind = ExportInfo::Kind::Buffer;
-      info.foldedFrom =
-          readNameList(metadata(*value, "pkg.onnxscript.optimizer.folded_from"));
+      info.foldedFrom = readNameList(
+          metadata(*value, "pkg.onnxscript.optimizer.folded_from"));
       result.known |= info.kind != ExportInfo::Kind::None;
     }
     result.initializers.push_back(std::move(info));

@@ -5,12 +5,12 @@
 
 #include "espalier/Import/Onnx.h"
 
-#include "Graph.h"
-
 #include "llvm/ADT/StringSet.h"
 
 #include <string>
 #include <vector>
+
+#include "Graph.h"
 
 namespace espalier::onnx {
 

@@ -8,12 +8,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Parameters.h"
-
-#include "Checks.h"
-
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+
+#include "Checks.h"
+#include "Parameters.h"
 
 using namespace llvm;
 

@@ -2,11 +2,11 @@
 
 #include "Tensors.h"
 
-#include "Errors.h"
-
-#include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Errc.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+#include "Errors.h"
 
 using namespace llvm;
 
@@ -122,8 +122,7 @@ std::optional<int64_t> elementCount(ArrayRef<int64_t> shape) {
 }
 
 static Error invalid(const Twine &message) {
-  return createStringError(errc::invalid_argument, "%s",
-                           message.str().c_str());
+  return createStringError(errc::invalid_argument, "%s", message.str().c_str());
 }
 
 /// Reads external_data's keys. `length` is nothing if not given.
@@ -166,8 +165,8 @@ static Error checkExternal(TensorInfo &info, ExternalFiles &files) {
   Expected<std::optional<uint64_t>> size = files.size(info.external.location);
   if (!size)
     return size.takeError();
-  info.carrier = *size ? TensorInfo::Carrier::External
-                       : TensorInfo::Carrier::Absent;
+  info.carrier =
+      *size ? TensorInfo::Carrier::External : TensorInfo::Carrier::Absent;
   if (!*size)
     return Error::success();
   if (info.external.offset > **size ||

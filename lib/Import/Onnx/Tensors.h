@@ -3,15 +3,14 @@
 #ifndef ESPALIER_LIB_IMPORT_ONNX_TENSORS_H
 #define ESPALIER_LIB_IMPORT_ONNX_TENSORS_H
 
-#include "ExternalData.h"
-
+#include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"
-#include "llvm/ADT/SmallVector.h"
 
 #include <optional>
 #include <string>
 
+#include "ExternalData.h"
 #include "lib/Import/Onnx/onnx.pb.h"
 
 namespace espalier::onnx {

@@ -78,8 +78,8 @@ static Expected<Digest> digestTensor(const TensorInfo &tensor,
   for (uint64_t done = 0; done < tensor.bytes;) {
     uint64_t count = std::min(block, tensor.bytes - done);
     MutableArrayRef<uint8_t> part(buffer.data(), count);
-    ExternalRange range{tensor.external.location,
-                        tensor.external.offset + done, count};
+    ExternalRange range{tensor.external.location, tensor.external.offset + done,
+                        count};
     if (Error error = files.read(range, part))
       return std::move(error);
     addBlock(part, size, digest, first, done == 0);
@@ -162,8 +162,8 @@ static std::optional<size_t> findInitializer(const Graph &graph,
 static std::optional<TiedPair> checkPair(const Graph &graph,
                                          ArrayRef<Digest> digests, size_t a,
                                          size_t b, ErrorList &errors) {
-  const Initializer &left = graph.initializers[a], &right =
-                                                       graph.initializers[b];
+  const Initializer &left = graph.initializers[a],
+                    &right = graph.initializers[b];
   std::string text = "tied: " + quoted(left.name) + " of shape " +
                      shapeText(left.tensor.shape) + " and " +
                      quoted(right.name) + " of shape " +
@@ -212,14 +212,13 @@ void remarkCopies(const Graph &graph, ArrayRef<Digest> digests,
     if (plans[i].role != InitializerPlan::Role::Parameter ||
         !digests[i].isKnown || digests[i].isUniform)
       continue;
-    auto [first, isNew] = seen.try_emplace(
-        {digests[i].sum, initializer.tensor.elements}, i);
+    auto [first, isNew] =
+        seen.try_emplace({digests[i].sum, initializer.tensor.elements}, i);
     if (isNew)
       continue;
     const Initializer &other = graph.initializers[first->second];
     bool isSame = digests[i].hash == digests[first->second].hash;
-    if (!isSame &&
-        !isTransposeOf(initializer.tensor.shape, other.tensor.shape))
+    if (!isSame && !isTransposeOf(initializer.tensor.shape, other.tensor.shape))
       continue;
     remarks.push_back("initializers " + quoted(other.name) + " and " +
                       quoted(initializer.name) +

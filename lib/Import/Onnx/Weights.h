@@ -3,11 +3,11 @@
 #ifndef ESPALIER_LIB_IMPORT_ONNX_WEIGHTS_H
 #define ESPALIER_LIB_IMPORT_ONNX_WEIGHTS_H
 
-#include "ModelFile.h"
-#include "Parameters.h"
-
 #include <string>
 #include <vector>
+
+#include "ModelFile.h"
+#include "Parameters.h"
 
 namespace espalier::onnx {
 

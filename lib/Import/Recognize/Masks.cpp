@@ -84,6 +84,7 @@ namespace {
 /// What a boolean mask is the conjunction of.
 struct Conjunction {
   bool causal = false;
+  bool shrinks = false;    // `rest` says less than the mask
   SmallVector<Value> rest; // each broadcasts to the scores
 };
 
@@ -96,6 +97,12 @@ static void collect(ConstantCache &cache, Value mask, int64_t queries,
     Value next = work.pop_back_val();
     if (auto broadcast = next.getDefiningOp<nn::BroadcastOp>()) {
       work.push_back(broadcast.getInput());
+      into.shrinks = true;
+      continue;
+    }
+    auto reshape = next.getDefiningOp<nn::ReshapeOp>();
+    if (reshape && nn::broadcasts(shapeOf(reshape.getInput()), shapeOf(next))) {
+      work.push_back(reshape.getInput()); // leading dimensions of size 1
       continue;
     }
     if (auto both = matchMap<arith::AndIOp>(next)) {
@@ -115,14 +122,16 @@ static void collect(ConstantCache &cache, Value mask, int64_t queries,
       bool isCausal = facts.causal && shape.back() == keys &&
                       shape[shape.size() - 2] == queries;
       into.causal |= isCausal;
-      if (facts.allSeen || isCausal)
+      if (facts.allSeen || isCausal) {
+        into.shrinks = true;
         continue;
+      }
     }
     Value opposite = matchNot(next);
     if (isCausalComparison(next, queries, keys, /*negated=*/false) ||
         (opposite &&
          isCausalComparison(opposite, queries, keys, /*negated=*/true))) {
-      into.causal = true;
+      into.causal = into.shrinks = true;
       continue;
     }
     into.rest.push_back(next);
@@ -200,14 +209,12 @@ static Value asBoolean(PatternRewriter &rewriter, Location loc,
     std::swap(seen, hidden);
   if (seen != 0 || !isMasking(hidden))
     return {};
-  if (negated)
-    condition = buildNot(rewriter, loc, condition);
   // Finite masking of a whole row leaves its keys equal; only a guard, or a
   // mask that is never all false, says that this does not matter.
-  if (guardsRows || std::isinf(hidden) ||
-      everyRowSees(cache, condition, queries, keys))
-    return condition;
-  return {};
+  if (!guardsRows && !std::isinf(hidden) &&
+      (negated || !everyRowSees(cache, condition, queries, keys)))
+    return {};
+  return negated ? buildNot(rewriter, loc, condition) : condition;
 }
 
 SimplifiedMask espalier::simplifyMask(PatternRewriter &rewriter, Location loc,
@@ -234,11 +241,19 @@ struct SimplifyAttentionMask : public OpRewritePattern<nn::AttentionOp> {
   LogicalResult matchAndRewrite(nn::AttentionOp op,
                                 PatternRewriter &rewriter) const override {
     Value mask = op.getMask();
-    if (!mask || !mayShrink(mask))
-      return rewriter.notifyMatchFailure(op, "its mask is as small as can be");
-    SimplifiedMask simple = simplifyMask(
-        rewriter, op.getLoc(), cache, mask, shapeOf(op.getQuery())[2],
-        shapeOf(op.getKey())[2], /*guardsRows=*/false);
+    if (!mask)
+      return rewriter.notifyMatchFailure(op, "has no mask");
+    int64_t queries = shapeOf(op.getQuery())[2];
+    int64_t keys = shapeOf(op.getKey())[2];
+    if (isBool(mask)) {
+      // What this leaves must not be found again.
+      Conjunction parts;
+      collect(cache, mask, queries, keys, parts);
+      if (!parts.shrinks)
+        return rewriter.notifyMatchFailure(op, "its mask is as small as it is");
+    }
+    SimplifiedMask simple = simplifyMask(rewriter, op.getLoc(), cache, mask,
+                                         queries, keys, /*guardsRows=*/false);
     if (simple.mask == mask)
       return rewriter.notifyMatchFailure(op, "nothing of its mask is known");
     rewriter.modifyOpInPlace(op, [&] {
@@ -248,30 +263,6 @@ struct SimplifyAttentionMask : public OpRewritePattern<nn::AttentionOp> {
       op.setCausal(op.getCausal() || simple.causal);
     });
     return success();
-  }
-
-  /// Whether taking the mask apart can come to something new: else this would
-  /// apply to its own result for ever.
-  bool mayShrink(Value mask) const {
-    Value inner = mask;
-    if (auto reshape = mask.getDefiningOp<nn::ReshapeOp>())
-      inner = reshape.getInput();
-    if (DenseElementsAttr elements = matchConstant(inner)) {
-      const MaskFacts &facts = cache.mask(elements);
-      return facts.isMask && (!isBool(inner) || facts.allSeen || facts.causal);
-    }
-    if (inner.getDefiningOp<nn::BroadcastOp>())
-      return true;
-    auto both = matchMap<arith::AndIOp>(inner);
-    if (!both)
-      return matchMap<arith::SelectOp>(inner).has_value() ||
-             matchMap<arith::CmpIOp>(inner).has_value();
-    for (const MapOperand &operand : *both)
-      if (operand.tensor && (matchConstant(operand.tensor) ||
-                             operand.tensor.getDefiningOp<nn::BroadcastOp>() ||
-                             matchMap<arith::AndIOp>(operand.tensor)))
-        return true;
-    return false;
   }
 
   ConstantCache &cache;

@@ -94,17 +94,14 @@ static Value matchCentered(Value value) {
   return matchMean((*difference)[1].tensor) == x ? x : Value();
 }
 
-/// The tensor with one dimension that an operand is, which varies along the
-/// last dimension alone; null if it does not.
-static Value asVector(PatternRewriter &rewriter, Location loc, Value value,
-                      int64_t size) {
-  if (!value)
-    return {};
-  ArrayRef<int64_t> shape = shapeOf(value);
-  if (shape.empty() || shape.back() != size ||
-      cast<RankedTensorType>(value.getType()).getNumElements() != size)
-    return {};
-  return nn::buildReshape(rewriter, loc, value, {size});
+/// A tensor that varies along the last dimension, of this size, alone.
+static bool isVector(Value value, int64_t size) {
+  return value && rankOf(value) > 0 && shapeOf(value).back() == size &&
+         nn::elementCount(value) == size;
+}
+
+static Value asVector(PatternRewriter &rewriter, Location loc, Value value) {
+  return nn::buildReshape(rewriter, loc, value, shapeOf(value).back());
 }
 
 namespace {
@@ -144,21 +141,21 @@ struct ScaleIntoNorm : public OpRewritePattern<nn::MapOp> {
       Value norm = (*product)[side].tensor;
       if (!norm || !norm.hasOneUse() || norm.getType() != op.getType(0))
         continue;
-      Value scale = asVector(rewriter, op.getLoc(), (*product)[1 - side].tensor,
-                             shapeOf(norm).back());
-      if (!scale)
-        continue;
       auto layer = norm.getDefiningOp<nn::LayerNormOp>();
       auto rms = norm.getDefiningOp<nn::RmsNormOp>();
-      if (layer && !layer.getScale() && !layer.getBias())
+      bool takesScale = (layer && !layer.getScale() && !layer.getBias()) ||
+                        (rms && !rms.getScale());
+      Value scale = (*product)[1 - side].tensor;
+      if (!takesScale || !isVector(scale, shapeOf(norm).back()))
+        continue;
+      scale = asVector(rewriter, op.getLoc(), scale);
+      if (layer)
         rewriter.replaceOpWithNewOp<nn::LayerNormOp>(
             op, op.getType(0), layer.getInput(), scale, Value(),
             layer.getEpsilonAttr());
-      else if (rms && !rms.getScale())
+      else
         rewriter.replaceOpWithNewOp<nn::RmsNormOp>(
             op, op.getType(0), rms.getInput(), scale, rms.getEpsilonAttr());
-      else
-        continue;
       return success();
     }
     return rewriter.notifyMatchFailure(op, "scales no norm");
@@ -181,10 +178,10 @@ struct BiasIntoNorm : public OpRewritePattern<nn::MapOp> {
       if (!norm || norm.getBias() || !value.hasOneUse() ||
           value.getType() != op.getType(0))
         continue;
-      Value bias = asVector(rewriter, op.getLoc(), (*sum)[1 - side].tensor,
-                            shapeOf(value).back());
-      if (!bias)
+      Value bias = (*sum)[1 - side].tensor;
+      if (!isVector(bias, shapeOf(value).back()))
         continue;
+      bias = asVector(rewriter, op.getLoc(), bias);
       rewriter.replaceOpWithNewOp<nn::LayerNormOp>(
           op, op.getType(0), norm.getInput(), norm.getScale(), bias,
           norm.getEpsilonAttr());

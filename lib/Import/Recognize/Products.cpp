@@ -55,10 +55,11 @@ struct TransposeBetweenReshapes : public OpRewritePattern<nn::ReshapeOp> {
       perm.push_back(i);
     for (int64_t dim : transpose.getPermutation().drop_front())
       perm.push_back(leading - 1 + dim);
+    for (auto [size, dim] : llvm::zip(result, perm))
+      if (size != from[dim])
+        return rewriter.notifyMatchFailure(op, "splits other dimensions");
     Value moved = nn::buildTranspose(rewriter, transpose.getLoc(),
                                      merge.getInput(), perm);
-    if (moved.getType() != op.getType())
-      return rewriter.notifyMatchFailure(op, "splits other dimensions");
     rewriter.replaceOp(op, moved);
     return success();
   }
@@ -96,12 +97,12 @@ struct TransposeIntoContract : public OpRewritePattern<nn::ContractOp> {
   }
 };
 
-/// The input of a reshape that merges leading dimensions into one, with the
-/// other dimensions as they are in the result; null if it is no such reshape.
-/// [2, 3, 4, 5] -> [6, 20] is one, of [2, 3, 20].
-Value splitRows(PatternRewriter &rewriter, nn::ReshapeOp reshape) {
+/// The shape of rows that a reshape merges into its first dimension, with the
+/// other dimensions as they are in the result; nothing if it merges none. For
+/// [2, 3, 4, 5] -> [6, 20] it is [2, 3, 20].
+std::optional<SmallVector<int64_t>> splitRows(nn::ReshapeOp reshape) {
   if (!reshape || rankOf(reshape.getResult()) == 0)
-    return {};
+    return std::nullopt;
   ArrayRef<int64_t> from = shapeOf(reshape.getInput());
   ArrayRef<int64_t> to = shapeOf(reshape.getResult());
   // Dimensions of size 1 come and go by reshapes that merge nothing.
@@ -110,11 +111,10 @@ Value splitRows(PatternRewriter &rewriter, nn::ReshapeOp reshape) {
   while (leading < from.size() && rows < to.front())
     rows *= from[leading++];
   if (leading < 2 || from.front() == 1 || rows != to.front())
-    return {};
+    return std::nullopt;
   SmallVector<int64_t> split(from.take_front(leading));
   llvm::append_range(split, to.drop_front());
-  return nn::buildReshape(rewriter, reshape.getLoc(), reshape.getInput(),
-                          split);
+  return split;
 }
 
 char unusedLetter(StringRef equation, StringRef taken) {
@@ -133,12 +133,12 @@ struct MergeAfterContract : public OpRewritePattern<nn::ContractOp> {
     if (lhs.empty() || out.empty() || lhs.front() != out.front() ||
         rhs.contains(lhs.front()))
       return rewriter.notifyMatchFailure(op, "no rows on the left");
-    Value split =
-        splitRows(rewriter, op.getLhs().getDefiningOp<nn::ReshapeOp>());
+    auto merge = op.getLhs().getDefiningOp<nn::ReshapeOp>();
+    auto split = splitRows(merge);
     if (!split)
       return rewriter.notifyMatchFailure(op, "rows are not merged");
     std::string rows;
-    for (int64_t i = int64_t(lhs.size()); i <= rankOf(split); ++i) {
+    for (size_t i = lhs.size(); i <= split->size(); ++i) {
       char letter = unusedLetter(op.getEquation(), rows);
       if (!letter)
         return rewriter.notifyMatchFailure(op, "no letter is left");
@@ -146,8 +146,10 @@ struct MergeAfterContract : public OpRewritePattern<nn::ContractOp> {
     }
     std::string equation = rows + lhs.drop_front().str() + "," + rhs.str() +
                            "->" + rows + out.drop_front().str();
+    Value whole =
+        nn::buildReshape(rewriter, merge.getLoc(), merge.getInput(), *split);
     Value product =
-        nn::buildContract(rewriter, op.getLoc(), equation, split, op.getRhs());
+        nn::buildContract(rewriter, op.getLoc(), equation, whole, op.getRhs());
     rewriter.replaceOp(op, nn::buildReshape(rewriter, op.getLoc(), product,
                                             shapeOf(op.getResult())));
     return success();
@@ -164,20 +166,26 @@ struct MergeAfterMap : public OpRewritePattern<nn::MapOp> {
       return rewriter.notifyMatchFailure(op, "has several results");
     ArrayRef<int64_t> shape = shapeOf(op.getResult(0));
     SmallVector<int64_t> whole; // the shape before rows were merged
-    SmallVector<Value> operands;
     for (Value operand : op.getOperands()) {
       ArrayRef<int64_t> own = shapeOf(operand);
-      if (own.size() >= shape.size()) { // else the same for all rows
-        auto merge = operand.getDefiningOp<nn::ReshapeOp>();
-        operand = own == shape ? splitRows(rewriter, merge) : Value();
-        if (!operand || (!whole.empty() && shapeOf(operand) != ArrayRef(whole)))
-          return rewriter.notifyMatchFailure(op, "an operand has own rows");
-        whole.assign(shapeOf(operand).begin(), shapeOf(operand).end());
-      }
-      operands.push_back(operand);
+      if (own.size() < shape.size())
+        continue; // the same for all rows
+      auto split = splitRows(operand.getDefiningOp<nn::ReshapeOp>());
+      if (!split || own != shape || (!whole.empty() && whole != *split))
+        return rewriter.notifyMatchFailure(op, "an operand has own rows");
+      whole = *split;
     }
     if (whole.empty())
       return rewriter.notifyMatchFailure(op, "no operand merges rows");
+    SmallVector<Value> operands;
+    for (Value operand : op.getOperands()) {
+      if (shapeOf(operand).size() == shape.size()) {
+        auto merge = operand.getDefiningOp<nn::ReshapeOp>();
+        operand =
+            nn::buildReshape(rewriter, merge.getLoc(), merge.getInput(), whole);
+      }
+      operands.push_back(operand);
+    }
     auto type = RankedTensorType::get(
         whole, cast<RankedTensorType>(op.getType(0)).getElementType());
     auto moved =

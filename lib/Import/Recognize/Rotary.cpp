@@ -66,65 +66,67 @@ static RankedTensorType halfType(Value value) {
   return RankedTensorType::get(shape, type.getElementType());
 }
 
-static Value halfOf(PatternRewriter &rewriter, ConstantCache &cache,
-                    Value value, unsigned depth);
-
-/// Each operand that varies along the last dimension halved.
-static Value halfOfMap(PatternRewriter &rewriter, ConstantCache &cache,
-                       nn::MapOp map, unsigned depth) {
-  if (map.getNumResults() != 1)
-    return {};
-  SmallVector<Value> operands;
-  for (Value operand : map.getOperands()) {
-    ArrayRef<int64_t> shape = shapeOf(operand);
-    if (!shape.empty() && shape.back() != 1)
-      operand = halfOf(rewriter, cache, operand, depth);
-    if (!operand)
-      return {};
-    operands.push_back(operand);
-  }
-  auto half = nn::MapOp::create(
-      rewriter, map.getLoc(), TypeRange(halfType(map.getResult(0))), operands);
-  IRMapping mapping;
-  map.getBody().cloneInto(&half.getBody(), mapping);
-  return half.getResult(0);
+/// An operand of an elementwise op that is the same along the last dimension.
+static bool isNarrow(Value value) {
+  return rankOf(value) == 0 || shapeOf(value).back() == 1;
 }
 
-/// The first half along the last dimension of a tensor whose halves are equal;
-/// null if that does not show. Follows what exporters make tables by.
-static Value halfOf(PatternRewriter &rewriter, ConstantCache &cache,
-                    Value value, unsigned depth) {
+/// Whether the halves along the last dimension are equal, as far as that shows
+/// in how exporters make tables.
+static bool hasEqualHalves(ConstantCache &cache, Value value, unsigned depth) {
   Operation *op = value.getDefiningOp();
   int64_t last = rankOf(value) - 1;
   if (!op || depth == 0 || last < 0 || shapeOf(value)[last] % 2)
-    return {};
-  if (auto elements = matchConstant(value)) {
-    DenseElementsAttr half = cache.half(elements);
-    return half ? nn::ConstantOp::create(rewriter, op->getLoc(), half.getType(),
-                                         half)
-                      .getResult()
-                : Value();
-  }
-  if (auto concat = dyn_cast<nn::ConcatOp>(op)) {
-    bool isTwice = concat.getInputs().size() == 2 &&
-                   concat.getInputs()[0] == concat.getInputs()[1] &&
-                   int64_t(concat.getDim()) == last;
-    return isTwice ? concat.getInputs()[0] : Value();
-  }
+    return false;
+  if (DenseElementsAttr elements = matchConstant(value))
+    return bool(cache.half(elements));
+  if (auto concat = dyn_cast<nn::ConcatOp>(op))
+    return concat.getInputs().size() == 2 &&
+           concat.getInputs()[0] == concat.getInputs()[1] &&
+           int64_t(concat.getDim()) == last;
   if (auto map = dyn_cast<nn::MapOp>(op))
-    return halfOfMap(rewriter, cache, map, depth - 1);
+    return map.getNumResults() == 1 &&
+           llvm::all_of(map.getOperands(), [&](Value operand) {
+             return isNarrow(operand) ||
+                    hasEqualHalves(cache, operand, depth - 1);
+           });
   if (!isa<nn::ReshapeOp, nn::BroadcastOp>(op))
-    return {};
+    return false;
   Value input = op->getOperand(0);
-  if (rankOf(input) == 0 || shapeOf(input).back() != shapeOf(value).back())
-    return {};
-  Value half = halfOf(rewriter, cache, input, depth - 1);
-  if (!half)
-    return {};
-  ArrayRef<int64_t> shape = halfType(value).getShape();
-  return isa<nn::ReshapeOp>(op)
-             ? nn::buildReshape(rewriter, op->getLoc(), half, shape)
-             : nn::buildBroadcast(rewriter, op->getLoc(), half, shape);
+  return !isNarrow(input) && shapeOf(input).back() == shapeOf(value).back() &&
+         hasEqualHalves(cache, input, depth - 1);
+}
+
+/// The first half along the last dimension of a tensor with equal halves.
+static Value halfOf(PatternRewriter &rewriter, ConstantCache &cache,
+                    Value value) {
+  Operation *op = value.getDefiningOp();
+  Location loc = op->getLoc();
+  if (DenseElementsAttr elements = matchConstant(value)) {
+    DenseElementsAttr half = cache.half(elements);
+    return nn::ConstantOp::create(rewriter, loc, half.getType(), half);
+  }
+  if (auto concat = dyn_cast<nn::ConcatOp>(op))
+    return concat.getInputs()[0];
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape.back() /= 2;
+  if (isa<nn::ReshapeOp>(op))
+    return nn::buildReshape(rewriter, loc,
+                            halfOf(rewriter, cache, op->getOperand(0)), shape);
+  if (isa<nn::BroadcastOp>(op))
+    return nn::buildBroadcast(
+        rewriter, loc, halfOf(rewriter, cache, op->getOperand(0)), shape);
+  auto map = cast<nn::MapOp>(op);
+  SmallVector<Value> operands;
+  for (Value operand : map.getOperands())
+    operands.push_back(isNarrow(operand) ? operand
+                                         : halfOf(rewriter, cache, operand));
+  Type half = RankedTensorType::get(shape, type.getElementType());
+  auto halved = nn::MapOp::create(rewriter, loc, TypeRange(half), operands);
+  IRMapping mapping;
+  map.getBody().cloneInto(&halved.getBody(), mapping);
+  return halved.getResult(0);
 }
 
 namespace {
@@ -146,10 +148,11 @@ struct RecognizeRope : public OpRewritePattern<nn::MapOp> {
                          sin) ||
           x.getType() != op.getType(0))
         continue;
-      Value halfCos = halfOf(rewriter, cache, cos, 8);
-      Value halfSin = halfCos ? halfOf(rewriter, cache, sin, 8) : Value();
-      if (!halfSin || halfCos.getType() != halfSin.getType())
+      if (cos.getType() != sin.getType() || !hasEqualHalves(cache, cos, 8) ||
+          !hasEqualHalves(cache, sin, 8))
         return rewriter.notifyMatchFailure(op, "tables with unequal halves");
+      Value halfCos = halfOf(rewriter, cache, cos);
+      Value halfSin = halfOf(rewriter, cache, sin);
       rewriter.replaceOpWithNewOp<nn::RopeOp>(op, op.getType(0), x, halfCos,
                                               halfSin, false, false);
       return success();
