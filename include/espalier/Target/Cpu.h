@@ -50,6 +50,8 @@ struct CompiledObject {
   std::string object; // the bytes of an ELF file
   ProgramLayout layout;
   std::string rt, llvm, assembly; // where asked for
+  /// Contiguous loops that did not become vector code, with the reason.
+  std::vector<std::string> scalarLoops;
   /// Seconds in fusing and lowering, emitting LLVM IR, optimizing, and
   /// generating machine code.
   double lowerSeconds = 0, emitSeconds = 0, optimizeSeconds = 0,

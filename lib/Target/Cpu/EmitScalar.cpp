@@ -74,17 +74,48 @@ private:
 
 } // namespace
 
+// Conversions of bfloat are written out in integers: LLVM's own, which it makes
+// operations on bfloat of, become calls of functions that C libraries lack.
+
+static llvm::Value *extendBFloat(llvm::IRBuilderBase &builder,
+                                 llvm::Value *value) {
+  llvm::Value *bits = builder.CreateZExt(
+      builder.CreateBitCast(value, builder.getInt16Ty()), builder.getInt32Ty());
+  return builder.CreateBitCast(builder.CreateShl(bits, 16),
+                               builder.getFloatTy());
+}
+
+/// To the nearest, ties to even.
+static llvm::Value *truncateToBFloat(llvm::IRBuilderBase &builder,
+                                     llvm::Value *value) {
+  if (!value->getType()->isFloatTy())
+    value = builder.CreateFPCast(value, builder.getFloatTy());
+  llvm::Value *bits = builder.CreateBitCast(value, builder.getInt32Ty());
+  llvm::Value *high = builder.CreateLShr(bits, 16);
+  llvm::Value *round = builder.CreateAdd(
+      builder.CreateAnd(high, builder.getInt32(1)), builder.getInt32(0x7FFF));
+  llvm::Value *rounded =
+      builder.CreateLShr(builder.CreateAdd(bits, round), 16);
+  llvm::Value *quiet = builder.CreateOr(high, builder.getInt32(0x40));
+  llvm::Value *result = builder.CreateSelect(
+      builder.CreateFCmpUNO(value, value), quiet, rounded);
+  return builder.CreateBitCast(
+      builder.CreateTrunc(result, builder.getInt16Ty()),
+      llvm::Type::getBFloatTy(builder.getContext()));
+}
+
+static llvm::Value *convertFloat(llvm::IRBuilderBase &builder,
+                                 llvm::Value *value, llvm::Type *type) {
+  if (value->getType()->isBFloatTy())
+    value = extendBFloat(builder, value);
+  return type->isBFloatTy() ? truncateToBFloat(builder, value)
+                            : builder.CreateFPCast(value, type);
+}
+
 /// A function of the kernel library for fp32 (espalier_exp_f32), libm's for
 /// others.
 llvm::Value *BodyEmitter::call(StringRef name, Values in, llvm::Type *type) {
   llvm::Module *module = builder.GetInsertBlock()->getModule();
-  bool narrow = type->isBFloatTy() || type->isHalfTy();
-  if (narrow) {
-    llvm::SmallVector<llvm::Value *> wide;
-    for (llvm::Value *value : in)
-      wide.push_back(builder.CreateFPExt(value, builder.getFloatTy()));
-    return builder.CreateFPTrunc(call(name, wide, builder.getFloatTy()), type);
-  }
   static constexpr StringLiteral ours[] = {"exp",  "log",   "tanh",  "erf",
                                            "sin",  "cos",   "expm1", "log1p",
                                            "exp2", "log2"};
@@ -190,8 +221,8 @@ llvm::Value *BodyEmitter::emitIntegers(Operation *op, Values in) {
 llvm::Value *BodyEmitter::emitCast(Operation *op, llvm::Value *in,
                                    llvm::Type *type) {
   return llvm::TypeSwitch<Operation *, llvm::Value *>(op)
-      .Case([&](arith::ExtFOp) { return builder.CreateFPExt(in, type); })
-      .Case([&](arith::TruncFOp) { return builder.CreateFPTrunc(in, type); })
+      .Case<arith::ExtFOp, arith::TruncFOp>(
+          [&](auto) { return convertFloat(builder, in, type); })
       .Case([&](arith::ExtSIOp) { return builder.CreateSExt(in, type); })
       .Case([&](arith::ExtUIOp) { return builder.CreateZExt(in, type); })
       .Case([&](arith::TruncIOp) { return builder.CreateTrunc(in, type); })
@@ -304,9 +335,20 @@ llvm::Value *BodyEmitter::emit(Operation *op) {
     in.push_back(of(operand));
   llvm::Type *type =
       scalarType(op->getResult(0).getType(), builder.getContext());
-  llvm::Value *result = emitArith(op, in, type);
+  // Arithmetic on narrow floats is done in fp32 and rounded.
+  auto isNarrow = [](llvm::Type *t) { return t->isBFloatTy() || t->isHalfTy(); };
+  bool isCast = isa<arith::ExtFOp, arith::TruncFOp, arith::BitcastOp>(op);
+  bool widens = isNarrow(type) && !isCast && !isa<arith::ConstantOp>(op);
+  llvm::Type *computed = widens ? builder.getFloatTy() : type;
+  if (!isCast)
+    for (llvm::Value *&value : in)
+      if (isNarrow(value->getType()))
+        value = convertFloat(builder, value, builder.getFloatTy());
+  llvm::Value *result = emitArith(op, in, computed);
   if (!result && isa<math::MathDialect>(op->getDialect()))
-    result = emitMath(op, in, type);
+    result = emitMath(op, in, computed);
+  if (result && widens && result->getType() == computed)
+    result = convertFloat(builder, result, type);
   if (result)
     bind(op->getResult(0), result);
   return result;

@@ -3,8 +3,9 @@
 #include "CodeGen.h"
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/LegacyPassManager.h"
-#include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
@@ -116,9 +117,24 @@ static Error emitFile(Module &module, TargetMachine &machine,
   return Error::success();
 }
 
+/// Collects what the optimizer says of loops that it was told to vectorize and
+/// could not; else it would be printed.
+static void collectScalarLoops(const DiagnosticInfo *info, void *object) {
+  if (info->getKind() == DK_OptimizationFailure) {
+    auto *failure = cast<DiagnosticInfoOptimizationFailure>(info);
+    static_cast<CompiledObject *>(object)->scalarLoops.push_back(
+        failure->getFunction().getName().str() + ": " + failure->getMsg());
+  } else if (info->getSeverity() == DS_Error) {
+    DiagnosticPrinterRawOStream printer(errs());
+    info->print(printer);
+    errs() << "\n";
+  }
+}
+
 Error cpu::generateObject(Module &module, const CompileOptions &options,
                           CompiledObject &object) {
   double start = now();
+  module.getContext().setDiagnosticHandlerCallBack(collectScalarLoops, &object);
   Cpu cpu = resolveCpu(options);
   auto machine = makeTarget(module, options, cpu);
   if (!machine)

@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <bit>
 #include <cmath>
 #include <random>
 
@@ -139,9 +140,8 @@ CompiledProgram test::compare(const std::vector<std::string> &arguments,
                               const std::string &body, Comparison comparison) {
   CompiledProgram program =
       CompiledProgram::ofBody(arguments, results, body);
+  SCOPED_TRACE(body);
   runBoth(program, "first", comparison);
-  if (::testing::Test::HasFatalFailure())
-    ADD_FAILURE() << body;
   return program;
 }
 
