@@ -15,6 +15,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Fusion.h"
+
 #include "dialects/Nn/Nn.h"
 #include "dialects/Nn/NnShapes.h"
 #include "espalier/Target/Cpu.h"
@@ -41,24 +43,33 @@ static Block &bodyOf(nn::MapOp op) { return op.getBody().front(); }
 // Sums of padded parts are concatenations
 //===----------------------------------------------------------------------===//
 
-static bool isAddition(nn::MapOp op) {
+bool cpu::addsItsArguments(nn::MapOp op) {
   Block &body = bodyOf(op);
-  return op.getNumResults() == 1 && body.getNumArguments() == 2 &&
-         body.getOperations().size() == 2 && isa<arith::AddFOp>(body.front()) &&
-         body.front().getOperand(0) != body.front().getOperand(1);
+  if (op.getNumResults() != 1 || body.getNumArguments() < 2 ||
+      body.getOperations().size() != body.getNumArguments())
+    return false;
+  return llvm::all_of(body.getArguments(),
+                      [](Value argument) { return argument.hasOneUse(); }) &&
+         llvm::all_of(body.without_terminator(), [](Operation &inner) {
+           return isa<arith::AddFOp>(inner) && inner.getResult(0).hasOneUse();
+         });
 }
 
-/// The padded tensors that an addition, or a tree of them, sums; nothing if it
-/// sums anything else, or if they are read elsewhere.
-static bool collectPads(Value value, SmallVectorImpl<nn::PadOp> &pads) {
-  if (auto pad = value.getDefiningOp<nn::PadOp>()) {
-    pads.push_back(pad);
-    return value.hasOneUse() && matchPattern(pad.getValue(), m_AnyZeroFloat());
-  }
-  auto map = value.getDefiningOp<nn::MapOp>();
-  return map && value.hasOneUse() && isAddition(map) &&
-         collectPads(map.getOperand(0), pads) &&
-         collectPads(map.getOperand(1), pads);
+/// The padded tensors that a sum, or a tree of sums, has; false if it has any
+/// other term, or if they are read elsewhere.
+static bool collectPads(nn::MapOp sum, SmallVectorImpl<nn::PadOp> &pads) {
+  return cpu::addsItsArguments(sum) &&
+         llvm::all_of(sum.getOperands(), [&](Value term) {
+           if (!term.hasOneUse())
+             return false;
+           if (auto inner = term.getDefiningOp<nn::MapOp>())
+             return collectPads(inner, pads);
+           auto pad = term.getDefiningOp<nn::PadOp>();
+           if (!pad || !matchPattern(pad.getValue(), m_AnyZeroFloat()))
+             return false;
+           pads.push_back(pad);
+           return true;
+         });
 }
 
 /// The one dimension that is padded, or -1.
@@ -78,8 +89,7 @@ static int64_t paddedDim(nn::PadOp pad) {
 /// where they lie side by side they are put together instead.
 static void concatenatePads(nn::MapOp op) {
   SmallVector<nn::PadOp> pads;
-  if (!isAddition(op) || !collectPads(op.getOperand(0), pads) ||
-      !collectPads(op.getOperand(1), pads))
+  if (!collectPads(op, pads))
     return;
   int64_t dim = paddedDim(pads.front());
   if (dim < 0)

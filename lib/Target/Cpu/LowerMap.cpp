@@ -1,5 +1,6 @@
 //===- LowerMap.cpp - Elementwise ops and reductions to loops -------------===//
 
+#include "Fusion.h"
 #include "Lowering.h"
 
 #include "dialects/Nn/NnShapes.h"
@@ -122,27 +123,13 @@ void Lowering::lowerReduce(nn::ReduceOp op) {
 // Sums of products
 //===----------------------------------------------------------------------===//
 
-/// Whether the body adds all arguments, each once.
-static bool addsItsArguments(nn::MapOp op) {
-  Block &body = op.getBody().front();
-  auto yield = cast<nn::YieldOp>(body.getTerminator());
-  if (yield.getValues().size() != 1 || body.getNumArguments() < 2 ||
-      body.getOperations().size() != body.getNumArguments())
-    return false;
-  return llvm::all_of(body.getArguments(),
-                      [](Value argument) { return argument.hasOneUse(); }) &&
-         llvm::all_of(body.without_terminator(), [](Operation &inner) {
-           return isa<arith::AddFOp>(inner) && inner.getResult(0).hasOneUse();
-         });
-}
-
 /// Products that can add to a sum in place. A product is worth it only if no
 /// copy of the other terms is needed: if they are one argument, which the sum
 /// then overwrites (gradients that accumulate), or if there are none.
 void Lowering::findDeferred() {
   for (auto op : source.getBody().front().getOps<nn::MapOp>()) {
     Type type = op.getResult(0).getType();
-    if (op.getNumResults() != 1 || !addsItsArguments(op) ||
+    if (!addsItsArguments(op) ||
         !getElementTypeOrSelf(type).isF32())
       continue;
     SmallVector<Operation *> products;

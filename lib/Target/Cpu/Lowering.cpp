@@ -75,11 +75,21 @@ bool Lowering::canWriteStrided(Operation *op) {
          !deferred.contains(op);
 }
 
-/// Makes whoever computes `value` write it to `view`, if it can and nobody else
-/// reads it. Looks through ops that are views.
+/// Whether all of a value's readers can read it through strides.
+static bool isReadStrided(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    return isa<nn::MapOp, nn::ReduceOp, nn::ContractOp, nn::AttentionOp,
+               nn::AttentionGradOp, nn::RopeOp, nn::TransposeOp, nn::ReshapeOp,
+               nn::SliceOp, nn::BroadcastOp, nn::ConcatOp, nn::PadOp,
+               func::ReturnOp>(user);
+  });
+}
+
+/// Makes whoever computes `value` write it to `view`, if it can and others can
+/// read it there. Looks through ops that are views.
 bool Lowering::demand(Value value, const View &view) {
   Operation *op = value.getDefiningOp();
-  if (!op || !value.hasOneUse() || demands.contains(value))
+  if (!op || !isReadStrided(value) || demands.contains(value))
     return false;
   if (auto reshape = dyn_cast<nn::ReshapeOp>(op)) {
     auto before = reshapeView(view, nn::shapeOf(reshape.getInput()));
@@ -109,7 +119,7 @@ void Lowering::findDemands() {
       Operation *producer = transpose.getInput().getDefiningOp();
       while (isa_and_nonnull<nn::ReshapeOp>(producer))
         producer = producer->getOperand(0).getDefiningOp();
-      if (transpose.getResult().hasOneUse() && canWriteStrided(producer))
+      if (canWriteStrided(producer))
         demand(transpose.getResult(), temporaryFor(transpose.getResult()));
     } else if (auto concat = dyn_cast<nn::ConcatOp>(op)) {
       View whole = demands.contains(concat.getResult())
