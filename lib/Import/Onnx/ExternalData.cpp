@@ -3,8 +3,11 @@
 #include "ExternalData.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Errc.h"
+#include "llvm/Support/SHA1.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -12,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <vector>
 
 #include "Errors.h"
 
@@ -132,6 +136,24 @@ Error ExternalFiles::read(const ExternalRange &range,
     done += count;
   }
   return Error::success();
+}
+
+Expected<std::string> ExternalFiles::checksum(StringRef location) {
+  File &file = open(location);
+  if (!file.checksum.empty())
+    return file.checksum;
+  SHA1 hash;
+  std::vector<uint8_t> block(std::min<uint64_t>(file.size, 4 << 20));
+  for (uint64_t done = 0; done < file.size;) {
+    uint64_t count = std::min<uint64_t>(block.size(), file.size - done);
+    MutableArrayRef<uint8_t> part(block.data(), count);
+    if (Error error = read({location.str(), done, count}, part))
+      return std::move(error);
+    hash.update(part);
+    done += count;
+  }
+  file.checksum = toHex(hash.final(), /*LowerCase=*/true);
+  return file.checksum;
 }
 
 } // namespace espalier::onnx

@@ -45,11 +45,15 @@ public:
   llvm::Error read(const ExternalRange &range,
                    llvm::MutableArrayRef<uint8_t> into);
 
+  /// SHA-1 of an existing file, as 40 hexadecimal digits.
+  llvm::Expected<std::string> checksum(llvm::StringRef location);
+
 private:
   struct File {
     int descriptor = -1; // -1 = does not exist
     uint64_t size = 0;
-    std::string error; // why it is refused
+    std::string error;    // why it is refused
+    std::string checksum; // once it was asked for
   };
   File &open(llvm::StringRef location);
 

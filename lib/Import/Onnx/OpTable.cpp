@@ -189,6 +189,8 @@ const OpRow *findOp(StringRef name, int64_t version) {
   return nullptr;
 }
 
+ArrayRef<OpRow> allOps() { return opRows; }
+
 std::string supportedVersions(StringRef name) {
   auto rows = rowsByName().find(name);
   if (rows == rowsByName().end())

@@ -3,6 +3,7 @@
 #ifndef ESPALIER_LIB_IMPORT_ONNX_OPTABLE_H
 #define ESPALIER_LIB_IMPORT_ONNX_OPTABLE_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
@@ -48,6 +49,9 @@ struct OpRow {
 
 /// The row of an op of the default domain in this version, or null.
 const OpRow *findOp(llvm::StringRef name, int64_t version);
+
+/// All rows, by family.
+llvm::ArrayRef<OpRow> allOps();
 
 /// Whether any version of the default domain has this op here; for messages.
 /// Returns the versions of its rows as text ("18 to 25"), "" if none.

@@ -125,10 +125,18 @@ static Error invalid(const Twine &message) {
   return createStringError(errc::invalid_argument, "%s", message.str().c_str());
 }
 
-/// Reads external_data's keys. `length` is nothing if not given.
+namespace {
+/// What external_data says.
+struct ExternalKeys {
+  ExternalRange range;
+  std::optional<uint64_t> length;
+  std::string checksum;
+};
+} // namespace
+
 static Error readExternalKeys(const proto::TensorProto &tensor,
-                              ExternalRange &range,
-                              std::optional<uint64_t> &length) {
+                              ExternalKeys &keys) {
+  ExternalRange &range = keys.range;
   for (const auto &entry : tensor.external_data()) {
     StringRef key = entry.key(), value = entry.value();
     uint64_t number = 0;
@@ -141,8 +149,10 @@ static Error readExternalKeys(const proto::TensorProto &tensor,
       if (key == "offset")
         range.offset = number;
       else
-        length = number;
-    } else if (key != "checksum") {
+        keys.length = number;
+    } else if (key == "checksum") {
+      keys.checksum = value.lower();
+    } else {
       return invalid("has external data with the unknown key " + quoted(key));
     }
   }
@@ -153,14 +163,28 @@ static Error readExternalKeys(const proto::TensorProto &tensor,
   return Error::success();
 }
 
+static Error checkRange(const TensorInfo &info, const ExternalKeys &keys,
+                        uint64_t fileSize) {
+  const ExternalRange &range = keys.range;
+  if (range.offset > fileSize || info.bytes > fileSize - range.offset)
+    return invalid("needs bytes " + Twine(range.offset) + " to " +
+                   Twine(range.offset + info.bytes) + " of external file " +
+                   quoted(range.location) + ", which has " + Twine(fileSize));
+  if (!keys.length && fileSize - range.offset != info.bytes)
+    return invalid("has external data without a length, and the rest of file " +
+                   quoted(range.location) + " is not of its size");
+  return Error::success();
+}
+
 static Error checkExternal(TensorInfo &info, ExternalFiles &files) {
-  std::optional<uint64_t> length;
-  if (Error error = readExternalKeys(*info.proto, info.external, length))
+  ExternalKeys keys;
+  if (Error error = readExternalKeys(*info.proto, keys))
     return error;
-  if (length && *length != info.bytes)
-    return invalid("has external data of " + Twine(*length) +
+  if (keys.length && *keys.length != info.bytes)
+    return invalid("has external data of " + Twine(*keys.length) +
                    " bytes, but its shape " + shapeText(info.shape) +
                    " needs " + Twine(info.bytes));
+  info.external = keys.range;
   info.external.bytes = info.bytes;
   Expected<std::optional<uint64_t>> size = files.size(info.external.location);
   if (!size)
@@ -169,15 +193,17 @@ static Error checkExternal(TensorInfo &info, ExternalFiles &files) {
       *size ? TensorInfo::Carrier::External : TensorInfo::Carrier::Absent;
   if (!*size)
     return Error::success();
-  if (info.external.offset > **size ||
-      info.bytes > **size - info.external.offset)
-    return invalid("needs bytes " + Twine(info.external.offset) + " to " +
-                   Twine(info.external.offset + info.bytes) +
-                   " of external file " + quoted(info.external.location) +
-                   ", which has " + Twine(**size));
-  if (!length && **size - info.external.offset != info.bytes)
-    return invalid("has external data without a length, and the rest of file " +
-                   quoted(info.external.location) + " is not of its size");
+  if (Error error = checkRange(info, keys, **size))
+    return error;
+  if (keys.checksum.empty())
+    return Error::success();
+  Expected<std::string> found = files.checksum(info.external.location);
+  if (!found)
+    return found.takeError();
+  if (*found != keys.checksum)
+    return invalid("has external file " + quoted(info.external.location) +
+                   " with SHA-1 " + *found + ", but the model says " +
+                   quoted(keys.checksum));
   return Error::success();
 }
 

@@ -121,6 +121,20 @@ TEST(ExternalData, HasExactSizes) {
   }
 }
 
+TEST(ExternalData, IsWhatItsChecksumSays) {
+  TemporaryFolder folder;
+  folder.write("models/w.bin", std::string(16, '\0'));
+  // printf '\0%.0s' {1..16} | sha1sum
+  EXPECT_EQ(importIn(folder, {{"location", "w.bin"},
+                              {"checksum",
+                               "e129f27c5103bc5cc44bcdf0a15e160d445066ff"}}),
+            "");
+  EXPECT_NE(importIn(folder, {{"location", "w.bin"},
+                              {"checksum",
+                               "0129f27c5103bc5cc44bcdf0a15e160d445066ff"}}),
+            "");
+}
+
 TEST(ExternalData, HasOneCarrier) {
   TestModel model = externalModel({{"location", "w.bin"}});
   model.graph.mutable_initializer(0)->add_float_data(1);

@@ -3,8 +3,11 @@
 #include "gtest/gtest.h"
 
 #include <cmath>
+#include <fstream>
+#include <sstream>
 
 #include "TestModel.h"
+#include "lib/Import/Onnx/OpTable.h"
 
 using namespace espalier;
 using namespace espalier::onnx;
@@ -191,4 +194,18 @@ TEST(Nodes, ConstantsFoldWithoutTheBatch) {
   llvm::raw_string_ostream stream(text);
   imported->module->print(stream);
   EXPECT_NE(text.find("-> tensor<1x2xf32>"), std::string::npos) << text;
+}
+
+TEST(Nodes, AreAllInTheReadme) {
+  std::ifstream file(ESPALIER_IMPORT_README);
+  std::stringstream text;
+  text << file.rdbuf();
+  for (const OpRow &row : allOps()) {
+    std::string name = row.name;
+    bool isListed = false;
+    for (const char *end : {",", " |", " "})
+      for (const char *begin : {" ", "| "})
+        isListed |= text.str().find(begin + name + end) != std::string::npos;
+    EXPECT_TRUE(isListed) << name;
+  }
 }
