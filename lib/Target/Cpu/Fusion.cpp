@@ -272,15 +272,16 @@ static void readThroughBroadcasts(nn::MapOp op) {
 }
 
 static void eraseUnread(Block &block) {
-  for (Operation &op :
-       llvm::make_early_inc_range(llvm::reverse(block.without_terminator())))
-    if (isOpTriviallyDead(&op))
-      op.erase();
+  for (Operation *op = &block.back(), *before; op; op = before) {
+    before = op->getPrevNode();
+    if (isOpTriviallyDead(op))
+      op->erase();
+  }
 }
 
 void cpu::fuseElementwise(func::FuncOp function) {
   Block &block = function.getBody().front();
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+  for (Operation &op : llvm::reverse(block))
     if (auto map = dyn_cast<nn::MapOp>(op)) {
       concatenatePads(map);
       readThroughBroadcasts(map);
