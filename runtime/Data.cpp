@@ -284,12 +284,13 @@ void Feeder::load(int64_t step, int64_t microBatch) {
       uint8_t *to = feed.to + static_cast<uint64_t>(i) * rowBytes;
       int64_t logical = feed.rows.begin + i;
       bool isReal = i < feed.rows.size && logical < real;
-      // Padding holds the first sample, not zeros, in which a model may divide or
-      // take a logarithm: its gradient is zero, and zero times infinity is not.
-      fillRow(feed,
-              data.sampleAt(position +
-                            static_cast<uint64_t>(isReal ? logical : 0)),
-              to);
+      // Padding holds the first sample, not zeros, in which a model may divide
+      // or take a logarithm: its gradient is zero, and zero times infinity is
+      // not.
+      fillRow(
+          feed,
+          data.sampleAt(position + static_cast<uint64_t>(isReal ? logical : 0)),
+          to);
     }
   }
   for (int64_t i = 0; valid && i < validRows.local; ++i)

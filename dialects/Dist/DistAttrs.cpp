@@ -2,11 +2,10 @@
 
 #include "dialects/Dist/Dist.h"
 
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/DialectImplementation.h"
-
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -22,20 +21,21 @@ void DistDialect::registerAttributes() {
       >();
 }
 
-LogicalResult
-MeshAxisAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                     StringRef name, int64_t size, StringRef link) {
+LogicalResult MeshAxisAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   StringRef name, int64_t size,
+                                   StringRef link) {
   if (name.empty() || size < 1)
-    return emitError() << "expects an axis with a name and a positive size, but "
-                          "got '"
-                       << name << "' = " << size;
+    return emitError()
+           << "expects an axis with a name and a positive size, but "
+              "got '"
+           << name << "' = " << size;
   return success();
 }
 
-LogicalResult
-ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                     ArrayRef<ArrayAttr> dims, ArrayRef<StringAttr> partialAxes,
-                     ArrayRef<ReductionKind> partialKinds) {
+LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<ArrayAttr> dims,
+                                   ArrayRef<StringAttr> partialAxes,
+                                   ArrayRef<ReductionKind> partialKinds) {
   if (partialAxes.size() != partialKinds.size())
     return emitError() << "expects a reduction for each partial axis";
   llvm::StringSet<> seen;
@@ -53,7 +53,8 @@ ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 /// `["dp", "tp"]`.
-static ParseResult parseAxes(AsmParser &parser, SmallVectorImpl<Attribute> &axes) {
+static ParseResult parseAxes(AsmParser &parser,
+                             SmallVectorImpl<Attribute> &axes) {
   return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
     std::string name;
     if (failed(parser.parseString(&name)))

@@ -3,8 +3,6 @@
 #ifndef ESPALIER_DIALECTS_INTERFACES_AUTODIFFOPINTERFACE_H
 #define ESPALIER_DIALECTS_INTERFACES_AUTODIFFOPINTERFACE_H
 
-
-
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpDefinition.h"
 

@@ -2,11 +2,10 @@
 
 #include "dialects/Interfaces/ShardingRule.h"
 
-#include "mlir/IR/BuiltinTypes.h"
-
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
+#include "mlir/IR/BuiltinTypes.h"
 
 using namespace espalier;
 

@@ -20,9 +20,9 @@
 // From this one description come propagation, partitioning, the enumeration of
 // strategies and what the checker checks.
 //
-// Partial values (sums that ranks have not added up yet) pass through an op that
-// is linear. `linearIn` lists the sets of operands in which it is: all of a set
-// must be partial together while the other operands are not. A product is
+// Partial values (sums that ranks have not added up yet) pass through an op
+// that is linear. `linearIn` lists the sets of operands in which it is: all of
+// a set must be partial together while the other operands are not. A product is
 // {0}, {1}; a sum {0, 1}; a reshape {0}.
 //
 //===----------------------------------------------------------------------===//

@@ -11,8 +11,8 @@ using namespace mlir;
 using namespace espalier;
 using namespace espalier::nn;
 
-std::optional<SmallVector<int64_t>>
-nn::broadcastShapes(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+std::optional<SmallVector<int64_t>> nn::broadcastShapes(ArrayRef<int64_t> a,
+                                                        ArrayRef<int64_t> b) {
   if (a.size() < b.size())
     std::swap(a, b);
   SmallVector<int64_t> shape(a);
@@ -111,7 +111,8 @@ static Value castScalar(OpBuilder &b, Location l, Value value, Type to) {
   if (toBits == 1) { // to a boolean: whether it is not zero
     Value zero = arith::ConstantOp::create(b, l, b.getZeroAttr(from));
     if (fromFloat)
-      return arith::CmpFOp::create(b, l, arith::CmpFPredicate::UNE, value, zero);
+      return arith::CmpFOp::create(b, l, arith::CmpFPredicate::UNE, value,
+                                   zero);
     return arith::CmpIOp::create(b, l, arith::CmpIPredicate::ne, value, zero);
   }
   if (fromFloat)

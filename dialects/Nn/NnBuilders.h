@@ -21,16 +21,17 @@ using MapBody = llvm::function_ref<mlir::Value(
 using MultiMapBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
     mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
 
-/// A map whose shape is what the operands broadcast to; the element type is what
-/// the body yields.
+/// A map whose shape is what the operands broadcast to; the element type is
+/// what the body yields.
 mlir::Value buildMap(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::ValueRange operands, MapBody body);
 
 /// A map with several results, of the given shape.
-llvm::SmallVector<mlir::Value>
-buildMultiMap(mlir::OpBuilder &builder, mlir::Location loc,
-              mlir::ValueRange operands, llvm::ArrayRef<int64_t> shape,
-              MultiMapBody body);
+llvm::SmallVector<mlir::Value> buildMultiMap(mlir::OpBuilder &builder,
+                                             mlir::Location loc,
+                                             mlir::ValueRange operands,
+                                             llvm::ArrayRef<int64_t> shape,
+                                             MultiMapBody body);
 
 mlir::Value buildAdd(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::Value lhs, mlir::Value rhs);

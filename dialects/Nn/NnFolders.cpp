@@ -1,7 +1,7 @@
 //===- NnFolders.cpp - Ops that are nothing, or two that are one ----------===//
 //
-// A fold compares whole types, shardings included: a change of sharding is never
-// folded away.
+// A fold compares whole types, shardings included: a change of sharding is
+// never folded away.
 //
 //===----------------------------------------------------------------------===//
 

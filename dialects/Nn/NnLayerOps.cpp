@@ -34,7 +34,8 @@ static LogicalResult verifyNorm(Operation *op, Value input, ValueRange rows,
                                 ArrayRef<Value> columns,
                                 const APFloat &epsilon) {
   if (rankOf(input) == 0) // (C1)
-    return op->emitOpError("expects an input of at least one dimension, but got ")
+    return op->emitOpError(
+               "expects an input of at least one dimension, but got ")
            << input.getType();
   for (Value row : rows)
     if (failed(verifyShape(op, row, shapeOf(input), "the input's shape")))
@@ -42,7 +43,7 @@ static LogicalResult verifyNorm(Operation *op, Value input, ValueRange rows,
   for (Value column : columns)
     if (column && failed(verifyShape(op, column, shapeOf(input).take_back(),
                                      "the size of the last dimension")))
-      return failure(); // (C2)
+      return failure();     // (C2)
   if (epsilon.isNegative()) // (C3)
     return op->emitOpError("expects epsilon not to be negative, but got ")
            << epsilon.convertToDouble();
@@ -78,12 +79,10 @@ static LogicalResult verifyWindow(Operation *op, const Window &window,
   size_t spatial = rank < 3 ? 0 : rank - 2;
   auto isPositive = [](int64_t size) { return size > 0; };
   auto isMargin = [](int64_t size) { return size >= 0; };
-  bool sized = llvm::all_of(ArrayRef<ArrayRef<int64_t>>{
-                                window.kernel, window.strides, window.padsLow,
-                                window.padsHigh, window.dilations},
-                            [&](ArrayRef<int64_t> list) {
-                              return list.size() == spatial;
-                            });
+  bool sized = llvm::all_of(
+      ArrayRef<ArrayRef<int64_t>>{window.kernel, window.strides, window.padsLow,
+                                  window.padsHigh, window.dilations},
+      [&](ArrayRef<int64_t> list) { return list.size() == spatial; });
   if (spatial < 1 || spatial > 3 || !sized ||
       !llvm::all_of(window.kernel, isPositive) ||
       !llvm::all_of(window.strides, isPositive) ||
@@ -197,8 +196,7 @@ struct AttentionTensors {
 };
 } // namespace
 
-static LogicalResult verifyAttention(Operation *op,
-                                     const AttentionTensors &t) {
+static LogicalResult verifyAttention(Operation *op, const AttentionTensors &t) {
   for (Value tensor : {t.query, t.key, t.value, t.out})
     if (rankOf(tensor) != 4) // (C1)
       return op->emitOpError("expects [batch, heads, length, size], but got ")
@@ -207,14 +205,14 @@ static LogicalResult verifyAttention(Operation *op,
   ArrayRef<int64_t> value = shapeOf(t.value);
   if (key[0] != query[0] || key[1] < 1 || query[1] % key[1] != 0 ||
       key[3] != query[3] || value.take_front(3) != key.take_front(3)) // (C1)
-    return op->emitOpError("expects keys and values of one length for a divisor "
-                           "of the heads, but got ")
+    return op->emitOpError(
+               "expects keys and values of one length for a divisor "
+               "of the heads, but got ")
            << t.query.getType() << ", " << t.key.getType() << " and "
            << t.value.getType();
-  if (t.mask &&
-      (rankOf(t.mask) != 4 ||
-       !broadcasts(shapeOf(t.mask),
-                   {query[0], query[1], query[2], key[2]}))) // (C2)
+  if (t.mask && (rankOf(t.mask) != 4 ||
+                 !broadcasts(shapeOf(t.mask),
+                             {query[0], query[1], query[2], key[2]}))) // (C2)
     return op->emitOpError("expects a mask that broadcasts to [batch, heads, "
                            "queries, keys], but got ")
            << t.mask.getType();
@@ -225,8 +223,8 @@ static LogicalResult verifyAttention(Operation *op,
 }
 
 LogicalResult AttentionOp::verify() {
-  return verifyAttention(*this, {getQuery(), getKey(), getValue(), getMask(),
-                                 getOut(), getLse()});
+  return verifyAttention(
+      *this, {getQuery(), getKey(), getValue(), getMask(), getOut(), getLse()});
 }
 
 LogicalResult AttentionGradOp::verify() {
@@ -238,8 +236,8 @@ LogicalResult AttentionGradOp::verify() {
     if (failed(verifyShape(*this, gradient, shapeOf(tensor),
                            "a gradient of its tensor's shape")))
       return failure(); // (C1)
-  return verifyAttention(*this, {getQuery(), getKey(), getValue(), getMask(),
-                                 getOut(), getLse()});
+  return verifyAttention(
+      *this, {getQuery(), getKey(), getValue(), getMask(), getOut(), getLse()});
 }
 
 LogicalResult RopeOp::verify() {
@@ -264,8 +262,7 @@ LogicalResult RopeOp::verify() {
 // Loss
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyRows(Operation *op, Value logits,
-                                ValueRange rows) {
+static LogicalResult verifyRows(Operation *op, Value logits, ValueRange rows) {
   if (rankOf(logits) == 0) // (C1)
     return op->emitOpError("expects logits of at least one dimension");
   for (Value row : rows)

@@ -228,8 +228,8 @@ struct AttentionFactors {
 };
 } // namespace
 
-/// Batch and groups of heads are parallel. Queries within a head are too, but the
-/// causal mask needs their place, so that they are whole here.
+/// Batch and groups of heads are parallel. Queries within a head are too, but
+/// the causal mask needs their place, so that they are whole here.
 static AttentionFactors attentionFactors(ShardingRule &rule, Value query,
                                          Value key, Value value, Value mask) {
   int64_t groups = shapeOf(key)[1], heads = shapeOf(query)[1];
@@ -240,7 +240,8 @@ static AttentionFactors attentionFactors(ShardingRule &rule, Value query,
     return rule.addFactor(size, FactorKind::Whole);
   };
   unsigned queries = whole(shapeOf(query)[2]), keys = whole(shapeOf(key)[2]);
-  unsigned size = whole(shapeOf(query)[3]), valueSize = whole(shapeOf(value)[3]);
+  unsigned size = whole(shapeOf(query)[3]),
+           valueSize = whole(shapeOf(value)[3]);
   DimFactors head = {group, headInGroup};
   AttentionFactors factors;
   factors.query = {{batch}, head, {queries}, {size}};

@@ -3,12 +3,11 @@
 #include "dialects/Nn/Nn.h"
 #include "dialects/Nn/NnShapes.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
-
-#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -22,14 +21,14 @@ LogicalResult ConstantOp::verify() {
   ShapedType type = getValue().getShapedType();
   if (type.getShape() != shapeOf(getResult()) ||
       type.getElementType() != getElementTypeOrSelf(getResult())) // (C1)
-    return emitOpError("expects a value of the result's shape and type, but got ")
+    return emitOpError(
+               "expects a value of the result's shape and type, but got ")
            << type;
   return success();
 }
 
 LogicalResult IotaOp::verify() {
-  if (int64_t(getDim()) < 0 ||
-      int64_t(getDim()) >= rankOf(getResult())) // (C1)
+  if (int64_t(getDim()) < 0 || int64_t(getDim()) >= rankOf(getResult())) // (C1)
     return emitOpError("expects a dimension of the result, but got ")
            << getDim();
   return success();
@@ -38,8 +37,8 @@ LogicalResult IotaOp::verify() {
 LogicalResult RandomUniformOp::verify() {
   if (int64_t(getLogicalShape().size()) != rankOf(getResult())) // (C1)
     return emitOpError("expects a logical shape of rank ")
-           << rankOf(getResult()) << ", but got "
-           << getLogicalShape().size() << " sizes";
+           << rankOf(getResult()) << ", but got " << getLogicalShape().size()
+           << " sizes";
   return success();
 }
 
@@ -110,7 +109,8 @@ LogicalResult TransposeOp::verify() {
   SmallVector<int64_t> permuted;
   for (int64_t dim : permutation)
     permuted.push_back(shapeOf(getInput())[dim]);
-  return verifyShape(*this, getResult(), permuted, "the permuted shape"); // (C2)
+  return verifyShape(*this, getResult(), permuted,
+                     "the permuted shape"); // (C2)
 }
 
 LogicalResult SliceOp::verify() {
@@ -170,7 +170,8 @@ LogicalResult PadOp::verify() {
 
 LogicalResult BroadcastOp::verify() {
   if (!broadcasts(shapeOf(getInput()), shapeOf(getResult()))) // (C1)
-    return emitOpError("expects an input that broadcasts to the result, but got ")
+    return emitOpError(
+               "expects an input that broadcasts to the result, but got ")
            << getInput().getType() << " for " << getResult().getType();
   return success();
 }

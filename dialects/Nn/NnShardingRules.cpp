@@ -14,12 +14,12 @@ using namespace espalier::nn;
 // Values from nothing
 //===----------------------------------------------------------------------===//
 
-/// The value is the same in all blocks if it is one number; else a rank takes its
-/// part after the fact, so that no dimension is cut here.
+/// The value is the same in all blocks if it is one number; else a rank takes
+/// its part after the fact, so that no dimension is cut here.
 ShardingRule ConstantOp::getShardingRule() {
   auto dense = dyn_cast<DenseElementsAttr>(getValue());
-  FactorKind kind = dense && dense.isSplat() ? FactorKind::Parallel
-                                             : FactorKind::Whole;
+  FactorKind kind =
+      dense && dense.isSplat() ? FactorKind::Parallel : FactorKind::Whole;
   ShardingRule rule;
   rule.results = {newFactors(rule, shapeOf(getResult()), kind)};
   return rule;
@@ -54,7 +54,8 @@ enum class Dependence { None, Linear, Other };
 } // namespace
 
 static Dependence dependenceOf(Operation &op, ArrayRef<Dependence> operands) {
-  if (llvm::all_of(operands, [](Dependence d) { return d == Dependence::None; }))
+  if (llvm::all_of(operands,
+                   [](Dependence d) { return d == Dependence::None; }))
     return Dependence::None;
   if (llvm::is_contained(operands, Dependence::Other))
     return Dependence::Other;
@@ -118,9 +119,10 @@ ShardingRule MapOp::getShardingRule() {
 // Shape
 //===----------------------------------------------------------------------===//
 
-/// Cuts both shapes at common products into runs. Within a run, the sizes of the
-/// two sides are split into common factors from the left as long as one divides
-/// the other; where they do not, the rest of the run is one whole factor.
+/// Cuts both shapes at common products into runs. Within a run, the sizes of
+/// the two sides are split into common factors from the left as long as one
+/// divides the other; where they do not, the rest of the run is one whole
+/// factor.
 ShardingRule ReshapeOp::getShardingRule() {
   ShardingRule rule;
   ReshapeFactors factors =
@@ -143,8 +145,8 @@ ShardingRule TransposeOp::getShardingRule() {
   return rule;
 }
 
-/// The rule of ops that change sizes in some dimensions: these are whole, with a
-/// factor for each side.
+/// The rule of ops that change sizes in some dimensions: these are whole, with
+/// a factor for each side.
 static ShardingRule resizingRule(ValueRange inputs, Value result,
                                  ArrayRef<bool> resized) {
   ShardingRule rule;
@@ -195,8 +197,8 @@ ShardingRule PadOp::getShardingRule() {
 ShardingRule BroadcastOp::getShardingRule() {
   ShardingRule rule;
   TensorFactors factors = newFactors(rule, shapeOf(getResult()));
-  rule.operands = {broadcastFactors(factors, shapeOf(getInput()),
-                                    shapeOf(getResult()))};
+  rule.operands = {
+      broadcastFactors(factors, shapeOf(getInput()), shapeOf(getResult()))};
   rule.results = {factors};
   rule.linearIn = {{0}};
   return rule;
@@ -233,9 +235,9 @@ ShardingRule ContractOp::getShardingRule() {
     for (auto [letter, size] : llvm::zip(letters, shapeOf(tensor))) {
       auto [it, isNew] = factorOf.try_emplace(letter, 0);
       if (isNew)
-        it->second = rule.addFactor(size, result.contains(letter)
-                                              ? FactorKind::Parallel
-                                              : FactorKind::Reduced);
+        it->second =
+            rule.addFactor(size, result.contains(letter) ? FactorKind::Parallel
+                                                         : FactorKind::Reduced);
       factors.push_back({it->second});
     }
     return factors;

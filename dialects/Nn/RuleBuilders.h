@@ -24,11 +24,11 @@ struct ReshapeFactors {
   TensorFactors result;
 };
 
-/// The factors that the dimensions of a reshape are made of. Reading both shapes
-/// from the left, a dimension is split where the other side has a divisor of it:
-/// [2, 6] to [2, 3, 2] is i(jk)->ijk, [4, 6] to [24] is ij->(ij). Where neither
-/// size divides the other, the dimensions up to the next common product are
-/// whole: [4, 6] to [3, 8].
+/// The factors that the dimensions of a reshape are made of. Reading both
+/// shapes from the left, a dimension is split where the other side has a
+/// divisor of it: [2, 6] to [2, 3, 2] is i(jk)->ijk, [4, 6] to [24] is
+/// ij->(ij). Where neither size divides the other, the dimensions up to the
+/// next common product are whole: [4, 6] to [3, 8].
 ReshapeFactors reshapeFactors(ShardingRule &rule, llvm::ArrayRef<int64_t> input,
                               llvm::ArrayRef<int64_t> result);
 

@@ -2,11 +2,10 @@
 
 #include "dialects/Rt/Rt.h"
 
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/TypeUtilities.h"
-
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -28,7 +27,8 @@ LogicalResult rt::ConstantOp::verify() {
   ShapedType type = getValue().getShapedType();
   if (type.getNumElements() != elementsOf(getResult()) ||
       type.getElementType() != getElementTypeOrSelf(getResult())) // (C1)
-    return emitOpError("expects a value of the buffer's size and type, but got ")
+    return emitOpError(
+               "expects a value of the buffer's size and type, but got ")
            << type;
   return success();
 }
@@ -58,14 +58,14 @@ static void printIntegerArray(OpAsmPrinter &printer, Operation *,
 
 static ParseResult parseStrideArrays(OpAsmParser &parser, ArrayAttr &arrays) {
   SmallVector<Attribute> values;
-  if (parser.parseCommaSeparatedList(
-          OpAsmParser::Delimiter::Square, [&]() -> ParseResult {
-            DenseI64ArrayAttr array;
-            if (parseIntegerArray(parser, array))
-              return failure();
-            values.push_back(array);
-            return success();
-          }))
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square,
+                                     [&]() -> ParseResult {
+                                       DenseI64ArrayAttr array;
+                                       if (parseIntegerArray(parser, array))
+                                         return failure();
+                                       values.push_back(array);
+                                       return success();
+                                     }))
     return failure();
   arrays = parser.getBuilder().getArrayAttr(values);
   return success();
@@ -119,9 +119,10 @@ LogicalResult LoopsOp::verify() {
              << getOperand(i).getType();
   }
   if (getKinds().size() != getOutputs().size() ||
-      llvm::any_of(getKinds().getAsValueRange<StringAttr>(), [](StringRef kind) {
-        return kind != "store" && !symbolizeReductionKind(kind);
-      })) // (C2)
+      llvm::any_of(getKinds().getAsValueRange<StringAttr>(),
+                   [](StringRef kind) {
+                     return kind != "store" && !symbolizeReductionKind(kind);
+                   })) // (C2)
     return emitOpError("expects a kind for each output");
   return verifyBody(*this); // (C3)
 }

@@ -215,9 +215,9 @@ bool UpdateBuilder::needsFirst() const {
          optimizer.momentum != 0 && optimizer.dampening != 0;
 }
 
-/// What a parameter's map takes besides its tensors: whether the step counts, the
-/// gradients' factor, the optimizer's scalars and, if needed, whether it is the
-/// first; floats in the parameter's type.
+/// What a parameter's map takes besides its tensors: whether the step counts,
+/// the gradients' factor, the optimizer's scalars and, if needed, whether it is
+/// the first; floats in the parameter's type.
 SmallVector<Value> UpdateBuilder::scalarsFor(Type type) {
   SmallVector<Value> &values = scalarsByType[type];
   if (!values.empty())

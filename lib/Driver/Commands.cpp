@@ -1,7 +1,5 @@
 //===- Commands.cpp - Job in, plan, proof or binary out -------------------===//
 
-#include "Metadata.h"
-#include "Session.h"
 #include "espalier/Partition/PartitionModule.h"
 #include "espalier/Schedule/Schedule.h"
 #include "espalier/Target/Cpu.h"
@@ -10,6 +8,9 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
+
+#include "Metadata.h"
+#include "Session.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -46,9 +47,9 @@ static void printPlan(const Session &session) {
       << " trained values in " << tensors << " tensors\n"
       << "layout  dp = " << layout.replicas << " (" << layout.replicas
       << (layout.replicas == 1 ? " device" : " devices") << ")\n"
-      << "step    " << session.job.train.globalBatch << " samples = "
-      << layout.microBatches << " x " << layout.replicas << " x "
-      << layout.microBatch << " (microbatches x replicas x samples)";
+      << "step    " << session.job.train.globalBatch
+      << " samples = " << layout.microBatches << " x " << layout.replicas
+      << " x " << layout.microBatch << " (microbatches x replicas x samples)";
   int64_t slots = layout.microBatches * layout.logicalMicroBatch();
   if (slots > session.job.train.globalBatch)
     out << ", " << slots - session.job.train.globalBatch
@@ -78,8 +79,8 @@ int driver::runImport(const ImportCommand &command, const Streams &streams) {
   ImportOptions options;
   options.dims = command.dims;
   options.allowUnused = command.allowUnused;
-  // A file alone does not say how it is trained: it is shown as it is, and what its
-  // exporter did to the weights is told, not refused.
+  // A file alone does not say how it is trained: it is shown as it is, and what
+  // its exporter did to the weights is told, not refused.
   options.batchNorm = BatchNormMode::Frozen;
   options.acceptExportRewrites = true;
   auto model = importOnnx(context, command.model, options);
@@ -144,8 +145,9 @@ int driver::runVerify(const VerifyCommand &command, const Streams &streams) {
   if (!command.plan.empty() &&
       (!session.build() || !session.holdTo(command.plan)))
     return session.status;
-  bool proven = command.program.empty() ? session.verify()
-                                        : session.verifyProgram(command.program);
+  bool proven = command.program.empty()
+                    ? session.verify()
+                    : session.verifyProgram(command.program);
   if (!proven)
     return session.status;
   printProof(session);
@@ -165,17 +167,16 @@ static bool fits(Session &session, const memory::MemoryPlan &plan) {
   if (double(plan.arenaBytes) <= allowed)
     return true;
   std::vector<memory::PlannedTensor> largest = plan.tensors;
-  llvm::sort(largest, [](const auto &a, const auto &b) {
-    return a.bytes > b.bytes;
-  });
-  std::string message = session.job.path + ": key 'memory.limit': a rank needs " +
-                        bytes(plan.arenaBytes) + ", but may have " +
-                        bytes(allowed) + "; of it " +
-                        bytes(plan.arenaBytes - plan.persistentBytes) +
-                        " are activations. The largest tensors:";
+  llvm::sort(largest,
+             [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
+  std::string message =
+      session.job.path + ": key 'memory.limit': a rank needs " +
+      bytes(plan.arenaBytes) + ", but may have " + bytes(allowed) + "; of it " +
+      bytes(plan.arenaBytes - plan.persistentBytes) +
+      " are activations. The largest tensors:";
   for (const auto &tensor : llvm::ArrayRef(largest).take_front(5))
-    message += "\n  " + bytes(tensor.bytes) + "  " + tensor.role + " " +
-               tensor.name;
+    message +=
+        "\n  " + bytes(tensor.bytes) + "  " + tensor.role + " " + tensor.name;
   return session.fail(Infeasible, message);
 }
 
@@ -194,7 +195,8 @@ static FailureOr<cpu::CompiledObject> compileProgram(Session &session,
   return cpu::compileToObject(*scheduled, options);
 }
 
-static void printMemory(const Session &session, const memory::MemoryPlan &plan) {
+static void printMemory(const Session &session,
+                        const memory::MemoryPlan &plan) {
   double gap = plan.boundBytes
                    ? 100.0 * (double(plan.arenaBytes) / plan.boundBytes - 1)
                    : 0;
@@ -206,7 +208,8 @@ static void printMemory(const Session &session, const memory::MemoryPlan &plan) 
                       << " % above the bound)\n";
 }
 
-/// Links beside the output and renames, so that a failure leaves nothing behind.
+/// Links beside the output and renames, so that a failure leaves nothing
+/// behind.
 static bool writeBinary(Session &session, const cpu::CompiledObject &object,
                         const std::string &output) {
   std::string temporary = output + ".part";
@@ -253,7 +256,7 @@ int driver::runCompile(const CompileCommand &command, const Streams &streams) {
   if (!fits(session, object->layout.memory) ||
       !writeBinary(session, *object, command.output))
     return session.status;
-  streams.out << "binary  " << command.output << " (" << seconds(clock.seconds())
-              << ")\n";
+  streams.out << "binary  " << command.output << " ("
+              << seconds(clock.seconds()) << ")\n";
   return Done;
 }

@@ -42,12 +42,11 @@ LayoutFault driver::resolveLayout(const Job &job, ResolvedLayout &layout,
       pinned != job.layout.degrees.end())
     replicas = pinned->second;
   if (replicas != devices) {
-    messages.add(job.path + ":" + std::to_string(job.layout.line) +
-                 ": key 'layout.dp': " + std::to_string(replicas) +
-                 " replicas do not use the cluster's " +
-                 std::to_string(devices) +
-                 " devices; the nearest that does is dp: " +
-                 std::to_string(devices));
+    messages.add(
+        job.path + ":" + std::to_string(job.layout.line) +
+        ": key 'layout.dp': " + std::to_string(replicas) +
+        " replicas do not use the cluster's " + std::to_string(devices) +
+        " devices; the nearest that does is dp: " + std::to_string(devices));
     return LayoutFault::Infeasible;
   }
   layout.mesh.axes = {{"dp", replicas, "node"}};

@@ -23,8 +23,8 @@ struct ResolvedLayout {
 /// What a layout cannot be: an input at fault, or pins that do not hold.
 enum class LayoutFault { None, NotSupported, Infeasible };
 
-/// Resolves the job's layout for its cluster. Where there is no layout, messages say
-/// why.
+/// Resolves the job's layout for its cluster. Where there is no layout,
+/// messages say why.
 LayoutFault resolveLayout(const Job &job, ResolvedLayout &layout,
                           Messages &messages);
 

@@ -5,12 +5,11 @@
 #include "dialects/Nn/Nn.h"
 #include "dialects/Nn/NnShapes.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -33,7 +32,8 @@ static const ImportedInitializer *findInitializer(const ImportedModel &model,
 static const InitJob *findRule(const Job &job, StringRef name) {
   for (const InitJob &rule : job.train.init)
     if (auto glob = llvm::GlobPattern::create(rule.match);
-        glob ? glob->match(name) : (llvm::consumeError(glob.takeError()), false))
+        glob ? glob->match(name)
+             : (llvm::consumeError(glob.takeError()), false))
       return &rule;
   return nullptr;
 }
@@ -68,8 +68,7 @@ static json::Object initOf(const Session &session, StringRef role,
 }
 
 static bool isTokens(const Session &session) {
-  return session.job.data &&
-         session.job.data->kind == DataJob::Kind::Tokens;
+  return session.job.data && session.job.data->kind == DataJob::Kind::Tokens;
 }
 
 /// What fills an input that token data does not have, or "".
@@ -108,8 +107,9 @@ void driver::checkSources(const Session &session, Messages &messages) {
   for (const ImportedInput &input : session.model.inputs) {
     hasInput |= input.name == data.input;
     if (input.name != data.input && fillFor(input.name).empty())
-      messages.add(path + ": data of kind tokens has no values for the model's "
-                          "input '" +
+      messages.add(path +
+                   ": data of kind tokens has no values for the model's "
+                   "input '" +
                    input.name + "'");
   }
   if (!hasInput)
@@ -127,7 +127,8 @@ void driver::checkSources(const Session &session, Messages &messages) {
 
 namespace {
 
-/// A tensor of the planned program: its type says its logical shape and sharding.
+/// A tensor of the planned program: its type says its logical shape and
+/// sharding.
 struct PlannedValue {
   RankedTensorType type;
   Value argument; // of a function, or null
@@ -232,8 +233,8 @@ static json::Array buildTensors(const Session &session,
     if (isInternal(entry.role))
       continue;
     const PlannedValue &value = planned.find(entry.role, entry.name);
-    auto sharding = Sharding::from(dist::shardingOf(value.type),
-                                   session.layout.mesh);
+    auto sharding =
+        Sharding::from(dist::shardingOf(value.type), session.layout.mesh);
     assert(succeeded(sharding) && "a planned tensor carries a sharding");
     json::Object tensor{
         {"name", entry.name},
@@ -266,13 +267,12 @@ static json::Array buildTensors(const Session &session,
 
 static json::Object buildJob(const Session &session) {
   const Job &job = session.job;
-  json::Object object{
-      {"name", llvm::sys::path::stem(job.model).str()},
-      {"global_batch", job.train.globalBatch},
-      {"micro_batch", session.layout.microBatch},
-      {"micro_batches", session.layout.microBatches},
-      {"seed", int64_t(job.train.seed)},
-      {"precision", job.train.precision}};
+  json::Object object{{"name", llvm::sys::path::stem(job.model).str()},
+                      {"global_batch", job.train.globalBatch},
+                      {"micro_batch", session.layout.microBatch},
+                      {"micro_batches", session.layout.microBatches},
+                      {"seed", int64_t(job.train.seed)},
+                      {"precision", job.train.precision}};
   if (job.train.schedule.totalSteps)
     object["steps"] = *job.train.schedule.totalSteps;
   return object;
@@ -285,12 +285,10 @@ static json::Value buildData(const Job &job) {
     return json::Object{{"kind", "samples"},
                         {"file", job.data->file},
                         {"shuffle", job.data->shuffle}};
-  return json::Object{{"kind", "tokens"},
-                      {"file", job.data->file},
-                      {"dtype", job.data->dtype},
-                      {"input", job.data->input},
-                      {"labels", job.data->labels},
-                      {"sequence", job.dims.at("sequence")}};
+  return json::Object{
+      {"kind", "tokens"},           {"file", job.data->file},
+      {"dtype", job.data->dtype},   {"input", job.data->input},
+      {"labels", job.data->labels}, {"sequence", job.dims.at("sequence")}};
 }
 
 static std::string absolutePath(StringRef path) {
@@ -334,7 +332,8 @@ static int64_t productFlops(Operation &op) {
 }
 
 double driver::countStepFlops(const Session &session) {
-  auto grad = ModuleOp(session.program.whole.get()).lookupSymbol<func::FuncOp>("grad");
+  auto grad =
+      ModuleOp(session.program.whole.get()).lookupSymbol<func::FuncOp>("grad");
   double flops = 0;
   for (Operation &op : grad.front())
     flops += double(productFlops(op));
@@ -357,8 +356,8 @@ std::string driver::buildMetadata(const Session &session,
   if (isTokens(session))
     for (const ImportedInput &input : session.model.inputs)
       if (input.name != session.job.data->input)
-        fill.push_back(json::Object{{"input", input.name},
-                                    {"with", fillFor(input.name)}});
+        fill.push_back(
+            json::Object{{"input", input.name}, {"with", fillFor(input.name)}});
   json::Object root{
       {"version", 1},
       {"tool", "espalier 0.1"},
@@ -373,8 +372,7 @@ std::string driver::buildMetadata(const Session &session,
       {"job_directory", absolutePath(session.job.directory)},
       {"model_directory", absolutePath(session.model.directory)},
       {"fill", std::move(fill)},
-      {"predicted",
-       json::Object{{"flops_per_step", countStepFlops(session)}}}};
+      {"predicted", json::Object{{"flops_per_step", countStepFlops(session)}}}};
   std::string text;
   llvm::raw_string_ostream(text) << json::Value(std::move(root));
   return text;

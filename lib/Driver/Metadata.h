@@ -3,13 +3,14 @@
 #ifndef ESPALIER_LIB_DRIVER_METADATA_H
 #define ESPALIER_LIB_DRIVER_METADATA_H
 
-#include "Session.h"
 #include "espalier/Target/Cpu.h"
+
+#include "Session.h"
 
 namespace espalier::driver {
 
-/// Checks that every tensor of the program can be given its first values and every
-/// input its data; adds messages where not.
+/// Checks that every tensor of the program can be given its first values and
+/// every input its data; adds messages where not.
 void checkSources(const Session &session, Messages &messages);
 
 /// The metadata of a session's compiled program, as runtime/README.md has it.

@@ -1,15 +1,16 @@
 //===- Plan.cpp - The plan of a session, and plans from files -------------===//
 
-#include "Session.h"
-
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include "Session.h"
 
 using namespace mlir;
 using namespace espalier;
 using namespace espalier::driver;
 
 /// The axes of each dimension, by name.
-static std::vector<std::vector<std::string>> axesOf(dist::ShardingAttr sharding) {
+static std::vector<std::vector<std::string>>
+axesOf(dist::ShardingAttr sharding) {
   std::vector<std::vector<std::string>> dims;
   for (ArrayAttr dim : sharding.getDims()) {
     std::vector<std::string> &axes = dims.emplace_back();
@@ -32,8 +33,7 @@ PlanFile Session::plan() const {
   ModuleOp planned = program.planned.get();
   auto grad = planned.lookupSymbol<func::FuncOp>("grad");
   for (BlockArgument argument : grad.getArguments()) {
-    StringRef role =
-        argumentString(grad, argument.getArgNumber(), kRoleAttr);
+    StringRef role = argumentString(grad, argument.getArgNumber(), kRoleAttr);
     if (role != "parameter" && role != "frozen" && role != "buffer")
       continue;
     auto type = cast<RankedTensorType>(argument.getType());

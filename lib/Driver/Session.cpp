@@ -8,10 +8,9 @@
 #include "espalier/Verify/PlanChecker.h"
 #include "espalier/Verify/Shrink.h"
 
-#include "mlir/Parser/Parser.h"
-
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "mlir/Parser/Parser.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -101,8 +100,7 @@ void driver::printRemarks(const ImportedModel &model, const Streams &streams) {
 }
 
 bool Session::import() {
-  auto imported =
-      importOnnx(context, job.resolve(job.model), importOptions());
+  auto imported = importOnnx(context, job.resolve(job.model), importOptions());
   if (!imported)
     return fail(InputAtFault, llvm::toString(imported.takeError()));
   model = std::move(*imported);
@@ -217,8 +215,8 @@ bool Session::verify() {
   proof.devices = small.mesh.deviceCount();
   proof.seconds = clock.seconds();
   if (!proof.result.equivalent)
-    return fail(NotEquivalent, "not equivalent to one device: " +
-                                   proof.result.difference);
+    return fail(NotEquivalent,
+                "not equivalent to one device: " + proof.result.difference);
   return true;
 }
 
@@ -229,8 +227,7 @@ bool Session::verifyProgram(const std::string &path) {
   Program own;
   if (failed(buildProgram(*model.module, layout, own, /*number=*/false)))
     return failWithDiagnostics(InputAtFault, "the program cannot be built:");
-  auto result =
-      compareWithSingleDevice(*own.whole, *own.planned, *given);
+  auto result = compareWithSingleDevice(*own.whole, *own.planned, *given);
   if (failed(result))
     return failWithDiagnostics(InputAtFault, path + ": cannot be run:");
   proof.result = *result;

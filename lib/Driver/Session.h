@@ -3,7 +3,6 @@
 #ifndef ESPALIER_LIB_DRIVER_SESSION_H
 #define ESPALIER_LIB_DRIVER_SESSION_H
 
-#include "Layout.h"
 #include "espalier/Driver/Driver.h"
 #include "espalier/Import/Onnx.h"
 #include "espalier/Job/PlanFile.h"
@@ -13,6 +12,8 @@
 #include "mlir/IR/Diagnostics.h"
 
 #include <chrono>
+
+#include "Layout.h"
 
 namespace espalier::driver {
 
@@ -31,15 +32,15 @@ struct Proof {
   double seconds = 0;
 };
 
-/// One run of a command on a job. Each step needs the one before it; a step that
-/// fails has written its messages and left the status.
+/// One run of a command on a job. Each step needs the one before it; a step
+/// that fails has written its messages and left the status.
 class Session {
 public:
   explicit Session(const Streams &streams);
 
   bool load(const std::string &jobPath);
   bool import();
-  bool build();  // the program at the job's sizes
+  bool build(); // the program at the job's sizes
   /// The plan of what was built.
   PlanFile plan() const;
   /// Fails where a plan file is not what the job and this compiler make.
@@ -68,8 +69,8 @@ private:
   bool failWithDiagnostics(ExitStatus failure, const std::string &what);
   bool buildShrunk(Program &shrunk, ResolvedLayout &small, bool shrink);
   mlir::LogicalResult buildProgram(mlir::ModuleOp forward,
-                                   const ResolvedLayout &sizes,
-                                   Program &result, bool number);
+                                   const ResolvedLayout &sizes, Program &result,
+                                   bool number);
   ImportOptions importOptions() const;
 
   Messages diagnostics; // errors of passes since the last look

@@ -1,13 +1,13 @@
 //===- Job.cpp - What to train, and on what -------------------------------===//
 
-#include "JobReader.h"
-
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 #include <cmath>
+
+#include "JobReader.h"
 
 using namespace llvm;
 using namespace espalier;
@@ -26,7 +26,8 @@ std::string Job::resolve(StringRef file) const {
 
 JobReader::Field JobReader::textField(StringRef key, bool required,
                                       std::string &target) {
-  return {key, required, [this, &target](const YamlNode &n, const std::string &p) {
+  return {key, required,
+          [this, &target](const YamlNode &n, const std::string &p) {
             target = yaml.text(n, p);
           }};
 }
@@ -99,7 +100,8 @@ void JobReader::readData(const YamlNode &node, const std::string &path) {
   for (size_t i = 0; i < node.keys.size(); ++i)
     if (node.keys[i].scalar == "kind")
       kind = node.items[i].scalar;
-  Field kindField = {"kind", true, [&](const YamlNode &n, const std::string &p) {
+  Field kindField = {"kind", true,
+                     [&](const YamlNode &n, const std::string &p) {
                        yaml.choice(n, p, {"tokens", "samples"});
                      }};
   if (kind == "samples") {
@@ -111,7 +113,8 @@ void JobReader::readData(const YamlNode &node, const std::string &path) {
   }
   data.kind = DataJob::Kind::Tokens;
   yaml.fields(node, path,
-              {kindField, textField("file", true, data.file),
+              {kindField,
+               textField("file", true, data.file),
                {"dtype", false,
                 [&](const YamlNode &n, const std::string &p) {
                   data.dtype = yaml.choice(n, p, {"uint16", "uint32"});
@@ -123,7 +126,8 @@ void JobReader::readData(const YamlNode &node, const std::string &path) {
 void JobReader::readCluster(const YamlNode &node, const std::string &path) {
   ClusterJob &cluster = job.cluster;
   auto count = [this](StringRef key, int64_t &target) -> Field {
-    return {key, false, [this, &target](const YamlNode &n, const std::string &p) {
+    return {key, false,
+            [this, &target](const YamlNode &n, const std::string &p) {
               target = yaml.integer(n, p, 1, 1 << 24);
             }};
   };
@@ -176,14 +180,19 @@ void JobReader::readLayout(const YamlNode &node, const std::string &path) {
   }
   layout.isAuto = false;
   auto degree = [this, &layout](StringRef key) -> Field {
-    return {key, false, [this, &layout, key](const YamlNode &n, const std::string &p) {
+    return {key, false,
+            [this, &layout, key](const YamlNode &n, const std::string &p) {
               if (!(n.isScalar() && n.scalar == "auto"))
                 layout.degrees[key.str()] = yaml.integer(n, p, 1, 1 << 24);
             }};
   };
   yaml.fields(
       node, path,
-      {degree("dp"), degree("pp"), degree("vpp"), degree("cp"), degree("ep"),
+      {degree("dp"),
+       degree("pp"),
+       degree("vpp"),
+       degree("cp"),
+       degree("ep"),
        {"tp", false,
         [this](const YamlNode &n, const std::string &p) {
           readTensorDegrees(n, p);
@@ -218,29 +227,29 @@ void JobReader::readShardings(const YamlNode &node, const std::string &path) {
 }
 
 void JobReader::readMemory(const YamlNode &node, const std::string &path) {
-  yaml.fields(
-      node, path,
-      {{"reserve", false,
-        [&](const YamlNode &n, const std::string &p) {
-          YamlNode number = n;
-          if (!n.isScalar() || !StringRef(n.scalar).ends_with("%"))
-            return yaml.error(n, p, "expects a percentage, as 5%");
-          number.scalar.pop_back();
-          job.memory.reserve = yaml.number(number, p, 0, 99) / 100;
-        }},
-       {"limit", false, [&](const YamlNode &n, const std::string &p) {
-          static const std::pair<StringRef, double> units[] = {
-              {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
-          for (auto [unit, bytes] : units)
-            if (n.isScalar() && StringRef(n.scalar).ends_with(unit)) {
-              YamlNode number = n;
-              number.scalar.resize(n.scalar.size() - 2);
-              job.memory.limit =
-                  bytes * yaml.number(number, p, 0, 1e9, /*open=*/true);
-              return;
-            }
-          yaml.error(n, p, "expects a size in KB, MB, GB or TB, as 60GB");
-        }}});
+  yaml.fields(node, path,
+              {{"reserve", false,
+                [&](const YamlNode &n, const std::string &p) {
+                  YamlNode number = n;
+                  if (!n.isScalar() || !StringRef(n.scalar).ends_with("%"))
+                    return yaml.error(n, p, "expects a percentage, as 5%");
+                  number.scalar.pop_back();
+                  job.memory.reserve = yaml.number(number, p, 0, 99) / 100;
+                }},
+               {"limit", false, [&](const YamlNode &n, const std::string &p) {
+                  static const std::pair<StringRef, double> units[] = {
+                      {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
+                  for (auto [unit, bytes] : units)
+                    if (n.isScalar() && StringRef(n.scalar).ends_with(unit)) {
+                      YamlNode number = n;
+                      number.scalar.resize(n.scalar.size() - 2);
+                      job.memory.limit =
+                          bytes * yaml.number(number, p, 0, 1e9, /*open=*/true);
+                      return;
+                    }
+                  yaml.error(n, p,
+                             "expects a size in KB, MB, GB or TB, as 60GB");
+                }}});
 }
 
 //===----------------------------------------------------------------------===//

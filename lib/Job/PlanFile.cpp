@@ -28,9 +28,9 @@ static std::string kindOf(StringRef name) {
   return join(parts, ".");
 }
 
-void PlanFile::addTensor(const std::string &name,
-                         const std::vector<int64_t> &shape,
-                         const std::vector<std::vector<std::string>> &sharding) {
+void PlanFile::addTensor(
+    const std::string &name, const std::vector<int64_t> &shape,
+    const std::vector<std::vector<std::string>> &sharding) {
   PlanTensor tensor{kindOf(name), shape, sharding};
   if (!is_contained(tensors, tensor))
     tensors.push_back(std::move(tensor));
@@ -120,11 +120,11 @@ public:
           }},
          {"libraries", true,
           [&](const YamlNode &n, const std::string &p) {
-            yaml.fields(n, p, {{"matrix_products", true,
-                                [&](const YamlNode &m, const std::string &q) {
-                                  plan.matrixProducts =
-                                      yaml.choice(m, q, {"oneDNN"});
-                                }}});
+            yaml.fields(n, p,
+                        {{"matrix_products", true,
+                          [&](const YamlNode &m, const std::string &q) {
+                            plan.matrixProducts = yaml.choice(m, q, {"oneDNN"});
+                          }}});
           }},
          {"tensors", true, [&](const YamlNode &n, const std::string &p) {
             readTensors(n, p);
@@ -133,13 +133,15 @@ public:
 
 private:
   Field textField(StringRef key, std::string &target) {
-    return {key, true, [this, &target](const YamlNode &n, const std::string &p) {
+    return {key, true,
+            [this, &target](const YamlNode &n, const std::string &p) {
               target = yaml.text(n, p);
             }};
   }
 
   Field sizeField(StringRef key, int64_t &target) {
-    return {key, true, [this, &target](const YamlNode &n, const std::string &p) {
+    return {key, true,
+            [this, &target](const YamlNode &n, const std::string &p) {
               target = yaml.integer(n, p, 1, kMostElements);
             }};
   }

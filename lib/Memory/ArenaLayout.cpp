@@ -48,7 +48,7 @@ private:
 
   ArrayRef<Block> blocks;
   SmallVector<int64_t> sizes;
-  SmallVector<SmallVector<unsigned>> neighbours; // blocks alive at one time
+  SmallVector<SmallVector<unsigned>> neighbours;  // blocks alive at one time
   SmallVector<std::pair<int64_t, int64_t>> taken; // of the last search
 };
 
@@ -111,7 +111,9 @@ int64_t Packer::lowestGap(unsigned block, ArrayRef<int64_t> offsets) {
 /// The orders to begin with: by size, by area, by time, by length of life.
 static SmallVector<Order> greedyOrders(ArrayRef<Block> blocks,
                                        const Packer &packer) {
-  auto length = [&](unsigned i) { return blocks[i].last - blocks[i].first + 1; };
+  auto length = [&](unsigned i) {
+    return blocks[i].last - blocks[i].first + 1;
+  };
   auto sorted = [&](auto key) {
     Order order(blocks.size());
     std::iota(order.begin(), order.end(), 0);
@@ -125,9 +127,8 @@ static SmallVector<Order> greedyOrders(ArrayRef<Block> blocks,
       sorted([&](unsigned i) {
         return std::pair(blocks[i].first, -packer.sizeOf(i));
       }),
-      sorted([&](unsigned i) {
-        return std::pair(-length(i), -packer.sizeOf(i));
-      }),
+      sorted(
+          [&](unsigned i) { return std::pair(-length(i), -packer.sizeOf(i)); }),
   };
 }
 
@@ -137,8 +138,8 @@ static void improve(Packer &packer, Order order, ArenaLayout &layout) {
     return;
   std::mt19937 random(1);
   // A fixed amount of work, so that the compiler's time does not explode.
-  int64_t rounds = std::min<int64_t>(2000, 4'000'000 / int64_t(
-      order.size() * order.size() / 8 + 1));
+  int64_t rounds = std::min<int64_t>(
+      2000, 4'000'000 / int64_t(order.size() * order.size() / 8 + 1));
   SmallVector<int64_t> offsets;
   int64_t current = packer.pack(order, INT64_MAX, offsets);
   for (int64_t round = 0; round < rounds && layout.bytes > layout.bound;

@@ -29,8 +29,8 @@ class Collector {
 public:
   explicit Collector(MemoryPlan &plan) : plan(plan) {}
 
-  LogicalResult add(func::FuncOp function, DictionaryAttr attributes,
-                    Type type, const Twine &what) {
+  LogicalResult add(func::FuncOp function, DictionaryAttr attributes, Type type,
+                    const Twine &what) {
     auto name = attributes ? attributes.getAs<StringAttr>("espalier.name")
                            : StringAttr();
     auto role = attributes ? attributes.getAs<StringAttr>("espalier.role")
@@ -44,8 +44,8 @@ public:
     std::string key = (role.getValue() + "\n" + name.getValue()).str();
     auto [entry, inserted] = known.try_emplace(key, plan.tensors.size());
     if (inserted)
-      plan.tensors.push_back({name.str(), role.str(), tensor, 0,
-                              bytesOfTensor(tensor)});
+      plan.tensors.push_back(
+          {name.str(), role.str(), tensor, 0, bytesOfTensor(tensor)});
     RankedTensorType before = plan.tensors[entry->second].type;
     if (before != tensor)
       return function.emitOpError("has '")
@@ -73,8 +73,7 @@ static void orderByRole(std::vector<PlannedTensor> &tensors) {
   });
 }
 
-FailureOr<MemoryPlan>
-memory::planPersistent(ArrayRef<func::FuncOp> functions) {
+FailureOr<MemoryPlan> memory::planPersistent(ArrayRef<func::FuncOp> functions) {
   MemoryPlan plan;
   Collector collector(plan);
   for (func::FuncOp function : functions) {

@@ -3,10 +3,9 @@
 #include "dialects/Dist/Dist.h"
 #include "espalier/Partition/PartitionModule.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
-
-#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -37,8 +36,8 @@ static void combine(ArrayRef<dist::AllReduceOp> bucket) {
   }
   OpBuilder builder(first);
   auto combined = dist::AllReduceOp::create(
-      builder, FusedLoc::get(builder.getContext(), locations),
-      first.getKind(), inputs, first.getAxes());
+      builder, FusedLoc::get(builder.getContext(), locations), first.getKind(),
+      inputs, first.getAxes());
   unsigned next = 0;
   for (dist::AllReduceOp op : bucket) {
     for (Value result : op.getResults())

@@ -7,10 +7,9 @@
 #include "dialects/Nn/NnShapes.h"
 #include "espalier/Partition/Reshard.h"
 
+#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
-
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -141,8 +140,8 @@ void FunctionPartitioner::placeRandom(nn::RandomUniformOp planned,
   builder.setInsertionPoint(local);
   SmallVector<Value> offsets;
   for (auto [dim, axes] : llvm::enumerate(sharding.dims)) {
-    Value offset = blockIndex(planned.getLoc(), axes,
-                              nn::shapeOf(local.getResult())[dim]);
+    Value offset =
+        blockIndex(planned.getLoc(), axes, nn::shapeOf(local.getResult())[dim]);
     offsets.push_back(nn::buildReshape(builder, planned.getLoc(), offset, {1}));
   }
   local.getOffsetsMutable().assign(
@@ -179,8 +178,8 @@ Value FunctionPartitioner::buildStep(Location loc, Value value,
         .getResult(0);
   case ReshardKind::ReduceScatter:
     shape[step.dim] /= devices;
-    return dist::ReduceScatterOp::create(builder, loc, typeOf(),
-                                         step.reduction, value, step.dim, axes);
+    return dist::ReduceScatterOp::create(builder, loc, typeOf(), step.reduction,
+                                         value, step.dim, axes);
   case ReshardKind::AllGather:
     shape[step.dim] *= devices;
     return dist::AllGatherOp::create(builder, loc, typeOf(), value, step.dim,

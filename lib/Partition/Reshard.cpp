@@ -34,7 +34,8 @@ public:
   }
 
 private:
-  /// The dimension that `axis` cuts in the end, if it is the next to be put there.
+  /// The dimension that `axis` cuts in the end, if it is the next to be put
+  /// there.
   std::optional<unsigned> placeFor(Axis axis) const {
     for (auto [dim, lists] : llvm::enumerate(llvm::zip(now.dims, to.dims))) {
       auto &[has, wanted] = lists;
@@ -51,8 +52,8 @@ private:
         continue;
       llvm::erase(now.partial, partial);
       if (std::optional<unsigned> dim = placeFor(partial.axis)) {
-        steps.push_back({ReshardKind::ReduceScatter, partial.axis,
-                         partial.kind, *dim});
+        steps.push_back(
+            {ReshardKind::ReduceScatter, partial.axis, partial.kind, *dim});
         now.dims[*dim].push_back(partial.axis);
       } else {
         steps.push_back({ReshardKind::AllReduce, partial.axis, partial.kind});
@@ -60,7 +61,8 @@ private:
     }
   }
 
-  /// Moves minor-most axes to the dimension where they belong, as long as one can.
+  /// Moves minor-most axes to the dimension where they belong, as long as one
+  /// can.
   void moveBetweenDims() {
     for (bool moved = true; moved;) {
       moved = false;
@@ -71,8 +73,8 @@ private:
         std::optional<unsigned> target = placeFor(axis);
         if (!target || *target == dim)
           continue;
-        steps.push_back({ReshardKind::AllToAll, axis, ReductionKind::Sum, dim,
-                         *target});
+        steps.push_back(
+            {ReshardKind::AllToAll, axis, ReductionKind::Sum, dim, *target});
         now.dims[dim].pop_back();
         now.dims[*target].push_back(axis);
         moved = true;
@@ -80,7 +82,8 @@ private:
     }
   }
 
-  /// Gathers from the minor-most axis on until a prefix of what is wanted is left.
+  /// Gathers from the minor-most axis on until a prefix of what is wanted is
+  /// left.
   void gatherExcess(unsigned dim) {
     AxisList &has = now.dims[dim];
     ArrayRef<Axis> wanted = to.dims[dim];
@@ -93,7 +96,8 @@ private:
   }
 
   void sliceMissing(unsigned dim) {
-    for (Axis axis : ArrayRef<Axis>(to.dims[dim]).drop_front(now.dims[dim].size())) {
+    for (Axis axis :
+         ArrayRef<Axis>(to.dims[dim]).drop_front(now.dims[dim].size())) {
       steps.push_back({ReshardKind::Slice, axis, ReductionKind::Sum, dim});
       now.dims[dim].push_back(axis);
     }

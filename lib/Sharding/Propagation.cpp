@@ -131,9 +131,8 @@ void Propagation::giveTo(OpId op, size_t tensor) {
   ValueState &value = values[id];
   if (value.closed)
     return;
-  DimAxes wanted = dimsFromFactors(mesh, ops[op].rule,
-                                   factorsOf(ops[op], tensor),
-                                   ops[op].factorAxes);
+  DimAxes wanted = dimsFromFactors(
+      mesh, ops[op].rule, factorsOf(ops[op], tensor), ops[op].factorAxes);
   bool changed = false;
   for (auto [list, target] : zip(value.dims, wanted)) {
     if (list.size() >= target.size() ||

@@ -4,9 +4,8 @@
 
 #include "dialects/Interfaces/ShardingRuleOpInterface.h"
 
-#include "mlir/IR/Builders.h"
-
 #include "llvm/ADT/STLExtras.h"
+#include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -131,14 +130,14 @@ void FunctionSharder::typeArguments() {
 
 void FunctionSharder::setSharding(Value value, const Sharding &sharding) {
   RankedTensorType type = tensorType(value);
-  value.setType(RankedTensorType::get(
-      type.getShape(), type.getElementType(),
-      sharding.toAttr(function.getContext(), mesh)));
+  value.setType(
+      RankedTensorType::get(type.getShape(), type.getElementType(),
+                            sharding.toAttr(function.getContext(), mesh)));
   shardings[value] = sharding;
 }
 
-/// Returns `value` in the sharding `wanted`, by a reshard after its definition if
-/// it has another.
+/// Returns `value` in the sharding `wanted`, by a reshard after its definition
+/// if it has another.
 Value FunctionSharder::inSharding(Value value, const Sharding &wanted) {
   if (shardings[value] == wanted)
     return value;
@@ -204,7 +203,8 @@ void FunctionSharder::typeOp(Operation *op, OpId number) {
   SmallVector<AxisList> factorAxes(propagation.factorAxesOf(number));
   SmallVector<Partial, 1> kept = keptPartials(op, rule, factorAxes);
 
-  for (auto [operand, factors] : llvm::zip(op->getOpOperands(), rule.operands)) {
+  for (auto [operand, factors] :
+       llvm::zip(op->getOpOperands(), rule.operands)) {
     Sharding wanted;
     wanted.dims = dimsFromFactors(mesh, rule, factors, factorAxes);
     for (const Partial &partial : shardings[operand.get()].partial)

@@ -2,11 +2,10 @@
 
 #include "espalier/Sharding/Sharding.h"
 
-#include "mlir/IR/Builders.h"
-
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
+#include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -90,8 +89,9 @@ bool Sharding::isPartialOver(Axis axis) const {
 }
 
 bool Sharding::cuts(Axis axis) const {
-  return llvm::any_of(
-      dims, [&](const AxisList &list) { return llvm::is_contained(list, axis); });
+  return llvm::any_of(dims, [&](const AxisList &list) {
+    return llvm::is_contained(list, axis);
+  });
 }
 
 dist::ShardingAttr Sharding::toAttr(MLIRContext *context,
@@ -156,7 +156,7 @@ std::string Sharding::str(const Mesh &mesh) const {
 //===----------------------------------------------------------------------===//
 
 ShardBlock espalier::blockOf(const Mesh &mesh, int64_t device, int64_t size,
-                        ArrayRef<Axis> axes) {
+                             ArrayRef<Axis> axes) {
   SmallVector<int64_t, 4> coordinates = mesh.coordinatesOf(device);
   ShardBlock block{0, size};
   int64_t room = size; // of a block with its padding

@@ -70,8 +70,8 @@ private:
 
 } // namespace
 
-std::optional<ShardingSeed>
-TrainingSharder::argumentSeed(func::FuncOp function, unsigned number) {
+std::optional<ShardingSeed> TrainingSharder::argumentSeed(func::FuncOp function,
+                                                          unsigned number) {
   StringRef role = argumentString(function, number, kRoleAttr);
   StringRef name = argumentString(function, number, kNameAttr);
   auto type = cast<RankedTensorType>(function.getArgument(number).getType());

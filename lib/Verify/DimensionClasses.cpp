@@ -104,8 +104,9 @@ int64_t DimensionClasses::sizeOf(Id id) {
   Id top = find(id);
   if (classes[top].kept || classes[top].parts.empty())
     return classes[top].kept ? classes[top].size : classes[top].chosen;
-  // Parts are smaller than their whole, or their number is at least two and each
-  // is at most it: the recursion is as deep as shapes were split, a few levels.
+  // Parts are smaller than their whole, or their number is at least two and
+  // each is at most it: the recursion is as deep as shapes were split, a few
+  // levels.
   SmallVector<Id, 2> parts = classes[top].parts;
   int64_t size = classes[top].isProduct ? 1 : 0;
   for (Id part : parts)

@@ -11,8 +11,8 @@
 
 namespace espalier {
 
-/// Sets of dimensions of one size (a union-find), and how the sizes of some follow
-/// from others.
+/// Sets of dimensions of one size (a union-find), and how the sizes of some
+/// follow from others.
 class DimensionClasses {
 public:
   using Id = unsigned;
@@ -36,10 +36,10 @@ public:
 private:
   struct Class {
     Id parent;
-    int64_t size;              // the original one
-    int64_t chosen = -1;       // not yet
+    int64_t size;        // the original one
+    int64_t chosen = -1; // not yet
     bool kept = false;
-    bool isProduct = false;    // of parts, else their sum
+    bool isProduct = false; // of parts, else their sum
     llvm::SmallVector<Id, 2> parts;
   };
 

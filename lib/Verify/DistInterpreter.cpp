@@ -115,8 +115,8 @@ public:
   /// Whether all axes are in the mesh.
   bool valid = true;
 
-  /// Sets `result` on each rank to what `compute` makes of it, given the operand's
-  /// tensors on the ranks of its group and its place in the group.
+  /// Sets `result` on each rank to what `compute` makes of it, given the
+  /// operand's tensors on the ranks of its group and its place in the group.
   void run(Value operand, Value result,
            function_ref<Tensor(ArrayRef<const Tensor *>, int64_t)> compute) {
     std::vector<Tensor> results;
@@ -134,11 +134,10 @@ public:
 
   void setBlockIndex(dist::BlockIndexOp op) {
     for (size_t rank = 0; rank < ranks.size(); ++rank)
-      ranks[rank].set(
-          op.getResult(),
-          Tensor(cast<RankedTensorType>(op.getType()),
-                 std::vector<int64_t>{int64_t(op.getScale()) *
-                                      mesh.indexIn(rank, list)}));
+      ranks[rank].set(op.getResult(),
+                      Tensor(cast<RankedTensorType>(op.getType()),
+                             std::vector<int64_t>{int64_t(op.getScale()) *
+                                                  mesh.indexIn(rank, list)}));
   }
 
 private:
@@ -268,8 +267,8 @@ Tensor espalier::composeTensor(const Mesh &mesh, const Sharding &sharding,
     }
     // Devices are visited in order: the first copy is already in its place.
     Tensor first = extractRegion(whole, offsets, sizes);
-    if (!disagreeing && (first.floats != sum.floats ||
-                         first.integers != sum.integers))
+    if (!disagreeing &&
+        (first.floats != sum.floats || first.integers != sum.integers))
       disagreeing = device;
   }
   return whole;

@@ -2,13 +2,14 @@
 
 #include "espalier/Verify/Equivalence.h"
 
-#include "RandomArguments.h"
 #include "espalier/Sharding/ShardFunction.h"
 #include "espalier/Verify/DistInterpreter.h"
 
 #include "llvm/Support/Format.h"
 
 #include <cmath>
+
+#include "RandomArguments.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -30,8 +31,9 @@ using ResultKey = std::pair<int64_t, unsigned>;
 
 std::optional<ResultKey> keyOf(Value value) {
   auto result = dyn_cast<OpResult>(value);
-  auto number = result ? result.getOwner()->getAttrOfType<IntegerAttr>(kNumberAttr)
-                       : IntegerAttr();
+  auto number = result
+                    ? result.getOwner()->getAttrOfType<IntegerAttr>(kNumberAttr)
+                    : IntegerAttr();
   if (!number)
     return std::nullopt;
   return ResultKey{number.getInt(), result.getResultNumber()};
@@ -135,8 +137,8 @@ void FunctionComparison::compareValue(ResultKey key, Value value) {
     parts.push_back(&block);
   std::optional<int64_t> disagreeing;
   const Tensor &want = expected[key];
-  Tensor has = composeTensor(mesh, sharding->second, want.shape, parts,
-                             disagreeing);
+  Tensor has =
+      composeTensor(mesh, sharding->second, want.shape, parts, disagreeing);
   compareElements(value, want, has, disagreeing);
 }
 
@@ -165,8 +167,7 @@ FunctionComparison::run(const Tensors &arguments, std::vector<Tensors> blocks) {
     return failure();
   for (Operation &op : whole.front().without_terminator())
     for (Value value : op.getResults())
-      if (std::optional<ResultKey> key = keyOf(value);
-          key && result.equivalent)
+      if (std::optional<ResultKey> key = keyOf(value); key && result.equivalent)
         compareValue(*key, value);
   return std::pair(std::move(wholeResults->front()), std::move(*rankResults));
 }
@@ -281,7 +282,8 @@ LogicalResult ProgramComparison::compare(StringRef name) {
   return success();
 }
 
-/// Gives the padded samples of a tensor other contents, made from the first sample's.
+/// Gives the padded samples of a tensor other contents, made from the first
+/// sample's.
 static void replacePadding(Tensor &tensor, int64_t padded) {
   int64_t row = tensor.size() / std::max<int64_t>(1, tensor.shape.front());
   int64_t begin = (tensor.shape.front() - padded) * row;
@@ -327,12 +329,11 @@ LogicalResult ProgramComparison::comparePadding() {
   return success();
 }
 
-/// What a function returns is compared again, in the shardings of its type: a value
-/// can be right in its op and wrong after the last reshard.
-void ProgramComparison::compareResults(func::FuncOp function,
-                                       func::FuncOp plannedFunction,
-                                       const Tensors &wholeResults,
-                                       const std::vector<Tensors> &rankResults) {
+/// What a function returns is compared again, in the shardings of its type: a
+/// value can be right in its op and wrong after the last reshard.
+void ProgramComparison::compareResults(
+    func::FuncOp function, func::FuncOp plannedFunction,
+    const Tensors &wholeResults, const std::vector<Tensors> &rankResults) {
   for (unsigned i = 0; i < wholeResults.size() && result.equivalent; ++i) {
     auto attr = dist::shardingOf(plannedFunction.getResultTypes()[i]);
     auto sharding = Sharding::from(attr, mesh);

@@ -5,10 +5,9 @@
 #include "dialects/Dist/Dist.h"
 #include "dialects/Interfaces/ShardingRuleOpInterface.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -68,8 +67,7 @@ LogicalResult OpChecker::readCuts(Value value, const TensorFactors &factors) {
 /// Reads a dimension's axes as cuts of its factors (2).
 LogicalResult OpChecker::readDim(Value value, ArrayAttr axes,
                                  const DimFactors &dim) {
-  SmallVector<StringAttr> rest =
-      llvm::to_vector(axes.getAsRange<StringAttr>());
+  SmallVector<StringAttr> rest = llvm::to_vector(axes.getAsRange<StringAttr>());
   size_t taken = 0;
   bool open = true; // whether all factors so far are cut to single elements
   for (unsigned factor : dim) {
@@ -88,8 +86,8 @@ LogicalResult OpChecker::readDim(Value value, ArrayAttr axes,
   }
   if (taken < rest.size())
     return op->emitOpError("has a tensor cut along ")
-           << rest[taken] << " where its rule has no factor: "
-           << value.getType();
+           << rest[taken]
+           << " where its rule has no factor: " << value.getType();
   return success();
 }
 
@@ -186,14 +184,18 @@ static LogicalResult checkType(Operation *op, Value value,
                                const llvm::StringMap<int64_t> &sizes) {
   ShardingAttr sharding = dist::shardingOf(value.getType());
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!type || !sharding || int64_t(sharding.getDims().size()) != type.getRank())
+  if (!type || !sharding ||
+      int64_t(sharding.getDims().size()) != type.getRank())
     return op->emitOpError("has a tensor without a sharding of its rank: ")
            << value.getType();
-  auto isAxis = [&](StringAttr name) { return sizes.contains(name.getValue()); };
+  auto isAxis = [&](StringAttr name) {
+    return sizes.contains(name.getValue());
+  };
   for (ArrayAttr dim : sharding.getDims())
     if (!llvm::all_of(dim.getAsRange<StringAttr>(), isAxis))
-      return op->emitOpError("has a tensor cut along an axis that the mesh does "
-                             "not have: ")
+      return op->emitOpError(
+                 "has a tensor cut along an axis that the mesh does "
+                 "not have: ")
              << value.getType();
   if (!llvm::all_of(sharding.getPartialAxes(), isAxis))
     return op->emitOpError("has a tensor partial over an axis that the mesh "
@@ -205,7 +207,8 @@ static LogicalResult checkType(Operation *op, Value value,
 static LogicalResult checkReshard(dist::ReshardOp op) {
   ShardingAttr from = dist::shardingOf(op.getInput().getType());
   ShardingAttr to = dist::shardingOf(op.getResult().getType());
-  for (auto [axis, kind] : llvm::zip(to.getPartialAxes(), to.getPartialKinds())) {
+  for (auto [axis, kind] :
+       llvm::zip(to.getPartialAxes(), to.getPartialKinds())) {
     bool same = false;
     for (auto [has, hasKind] :
          llvm::zip(from.getPartialAxes(), from.getPartialKinds()))

@@ -96,8 +96,8 @@ private:
     std::uniform_int_distribution<int64_t> index(0, range.count - 1);
     std::bernoulli_distribution ignores(0.2);
     for (int64_t &element : tensor.integers)
-      element = range.ignored && ignores(random) ? *range.ignored
-                                                 : index(random);
+      element =
+          range.ignored && ignores(random) ? *range.ignored : index(random);
   }
 
   func::FuncOp function;

@@ -8,9 +8,10 @@
 
 namespace espalier {
 
-/// Arguments for a function of a training program, by their roles: parameters and
-/// inputs are normal, squares and variances positive, indices lie in the tables and
-/// classes that they index, some labels are ignored, the last samples are padding.
+/// Arguments for a function of a training program, by their roles: parameters
+/// and inputs are normal, squares and variances positive, indices lie in the
+/// tables and classes that they index, some labels are ignored, the last
+/// samples are padding.
 Tensors randomArguments(mlir::func::FuncOp function,
                         const EquivalenceOptions &options);
 

@@ -2,14 +2,14 @@
 
 #include "espalier/Verify/Shrink.h"
 
-#include "DimensionClasses.h"
 #include "dialects/Interfaces/ShardingRuleOpInterface.h"
 #include "dialects/Nn/Nn.h"
 #include "dialects/Nn/NnShapes.h"
 
+#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Verifier.h"
 
-#include "llvm/ADT/TypeSwitch.h"
+#include "DimensionClasses.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -105,8 +105,8 @@ void Shrinker::tieSizes(Operation *op) {
   }
 }
 
-/// The slices of `value` along one dimension that follow each other, if they tile
-/// it.
+/// The slices of `value` along one dimension that follow each other, if they
+/// tile it.
 static SmallVector<nn::SliceOp> tilingSlices(Value value, unsigned dim) {
   SmallVector<nn::SliceOp> slices;
   for (Operation *user : value.getUsers())
@@ -126,8 +126,8 @@ static SmallVector<nn::SliceOp> tilingSlices(Value value, unsigned dim) {
   return slices;
 }
 
-/// A dimension that slices tile is the sum of theirs; else it keeps its size, in
-/// which any smaller part still fits.
+/// A dimension that slices tile is the sum of theirs; else it keeps its size,
+/// in which any smaller part still fits.
 void Shrinker::tieSlices(Value value) {
   for (auto [dim, size] : llvm::enumerate(nn::shapeOf(value))) {
     bool isCut = llvm::any_of(value.getUsers(), [&](Operation *user) {
@@ -238,8 +238,8 @@ LogicalResult Shrinker::run() {
   for (Operation &op : block.without_terminator()) {
     llvm::for_each(op.getResults(), setType);
     if (auto slice = dyn_cast<nn::SliceOp>(op)) {
-      auto offsets = cast<DenseI64ArrayAttr>(
-          slice->removeAttr("espalier.shrunk_offsets"));
+      auto offsets =
+          cast<DenseI64ArrayAttr>(slice->removeAttr("espalier.shrunk_offsets"));
       slice.setOffsets(offsets.asArrayRef());
     }
   }

@@ -1,8 +1,7 @@
 //===- CombineAllReduces.cpp - Put all-reduces into buckets ---------------===//
 
-#include "passes/Partition/Passes.h"
-
 #include "espalier/Partition/PartitionModule.h"
+#include "passes/Partition/Passes.h"
 
 using namespace espalier;
 

@@ -1,8 +1,7 @@
 //===- Partition.cpp - Turn whole tensors into one rank's blocks ----------===//
 
-#include "passes/Partition/Passes.h"
-
 #include "espalier/Partition/PartitionModule.h"
+#include "passes/Partition/Passes.h"
 
 using namespace espalier;
 

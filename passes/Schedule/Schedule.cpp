@@ -1,8 +1,8 @@
 //===- Schedule.cpp - Lay out a rank's step as a sequence of functions ----===//
 
-#include "passes/Schedule/Passes.h"
-
 #include "espalier/Schedule/Schedule.h"
+
+#include "passes/Schedule/Passes.h"
 
 using namespace espalier;
 

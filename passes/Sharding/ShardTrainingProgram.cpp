@@ -1,8 +1,7 @@
 //===- ShardTrainingProgram.cpp - Give every tensor its sharding ----------===//
 
-#include "passes/Sharding/Passes.h"
-
 #include "espalier/Sharding/TrainingLayout.h"
+#include "passes/Sharding/Passes.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -17,7 +16,8 @@ namespace espalier {
 namespace {
 
 struct ShardTrainingProgram
-    : public espalier::impl::ShardTrainingProgramPassBase<ShardTrainingProgram> {
+    : public espalier::impl::ShardTrainingProgramPassBase<
+          ShardTrainingProgram> {
   using ShardTrainingProgramPassBase::ShardTrainingProgramPassBase;
 
   void runOnOperation() override {

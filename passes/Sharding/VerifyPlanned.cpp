@@ -1,8 +1,7 @@
 //===- VerifyPlanned.cpp - Check the contract `planned` -------------------===//
 
-#include "passes/Sharding/Passes.h"
-
 #include "espalier/Verify/PlanChecker.h"
+#include "passes/Sharding/Passes.h"
 
 using namespace espalier;
 
@@ -13,7 +12,8 @@ namespace espalier {
 
 namespace {
 
-struct VerifyPlanned : public espalier::impl::VerifyPlannedPassBase<VerifyPlanned> {
+struct VerifyPlanned
+    : public espalier::impl::VerifyPlannedPassBase<VerifyPlanned> {
   void runOnOperation() override {
     if (mlir::failed(checkPlan(getOperation())))
       signalPassFailure();

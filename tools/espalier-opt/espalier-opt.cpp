@@ -30,8 +30,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
                   mlir::math::MathDialect, espalier::nn::NnDialect,
-                  espalier::dist::DistDialect,
-                  espalier::rt::RtDialect>();
+                  espalier::dist::DistDialect, espalier::rt::RtDialect>();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "espalier pass driver\n", registry));
 }

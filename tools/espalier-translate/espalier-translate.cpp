@@ -48,7 +48,5 @@ int main(int argc, char **argv) {
                &Options::keepAssembly, &Object::assembly);
   registerText("scheduled-to-object", "an object file for this machine",
                nullptr, &Object::object);
-  return failed(mlirTranslateMain(argc, argv, "espalier translation"))
-             ? 1
-             : 0;
+  return failed(mlirTranslateMain(argc, argv, "espalier translation")) ? 1 : 0;
 }

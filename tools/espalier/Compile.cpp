@@ -1,4 +1,5 @@
-//===- Compile.cpp - espalier import, plan, verify, compile ---------------------===//
+//===- Compile.cpp - espalier import, plan, verify, compile
+//---------------------===//
 
 #include "espalier/Driver/Driver.h"
 
@@ -24,12 +25,14 @@ int espalier::runImport(ArrayRef<StringRef> words) {
   std::vector<std::string> models, dims;
   std::optional<std::string> output;
   driver::ImportCommand command;
-  CommandLine line("import", "model.onnx [--dim batch=8 ...] [-o model.mlir]",
-                   "Reads an ONNX model into the compiler's form, and lists what "
-                   "is not supported");
+  CommandLine line(
+      "import", "model.onnx [--dim batch=8 ...] [-o model.mlir]",
+      "Reads an ONNX model into the compiler's form, and lists what "
+      "is not supported");
   line.arguments(models, 1, 1, "a model");
   line.repeated("--dim", dims, "NAME=SIZE", "binds a symbolic dimension");
-  line.option("-o", output, "F", "writes the program as text; - for the terminal");
+  line.option("-o", output, "F",
+              "writes the program as text; - for the terminal");
   line.flag("--allow-unused", command.allowUnused,
             "accepts initializers that nothing uses");
   if (std::optional<int> status = line.parse(words))
@@ -60,8 +63,9 @@ int espalier::runPlan(ArrayRef<StringRef> words) {
 int espalier::runVerify(ArrayRef<StringRef> words) {
   std::vector<std::string> jobs;
   std::optional<std::string> plan, program;
-  CommandLine line("verify", "job.yaml [--plan plan.yaml] [--program F.mlir]",
-                   "Proves that all ranks together compute what one device would");
+  CommandLine line(
+      "verify", "job.yaml [--plan plan.yaml] [--program F.mlir]",
+      "Proves that all ranks together compute what one device would");
   line.arguments(jobs, 1, 1, "a job");
   line.option("--plan", plan, "F", "holds the job to this plan");
   line.option("--program", program, "F",
@@ -87,7 +91,7 @@ int espalier::runCompile(ArrayRef<StringRef> words) {
               "the processor, as LLVM names it (default: this machine's)");
   if (std::optional<int> status = line.parse(words))
     return *status;
-  return driver::runCompile({jobs.front(), plan.value_or(""), *output, target.value_or("cpu"),
-                             cpu.value_or("host")},
+  return driver::runCompile({jobs.front(), plan.value_or(""), *output,
+                             target.value_or("cpu"), cpu.value_or("host")},
                             streams());
 }

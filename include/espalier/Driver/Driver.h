@@ -1,8 +1,8 @@
 //===- Driver.h - Job in, plan, proof or binary out -------------*- C++ -*-===//
 //
-// What the commands of tools/espalier do. Each function is one command: it reads its
-// files, says on `out` what it did and on `err` what is wrong, and returns an
-// ExitStatus. Nothing is written where a command fails.
+// What the commands of tools/espalier do. Each function is one command: it
+// reads its files, says on `out` what it did and on `err` what is wrong, and
+// returns an ExitStatus. Nothing is written where a command fails.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +41,9 @@ int runPlan(const PlanCommand &command, const Streams &streams);
 
 struct VerifyCommand {
   std::string job;
-  std::string plan;    // a plan file to hold to; "": none
-  std::string program; // a partitioned program to check in place of ours; "": none
+  std::string plan; // a plan file to hold to; "": none
+  std::string
+      program; // a partitioned program to check in place of ours; "": none
 };
 int runVerify(const VerifyCommand &command, const Streams &streams);
 

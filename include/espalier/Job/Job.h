@@ -1,8 +1,9 @@
 //===- Job.h - What to train, and on what -----------------------*- C++ -*-===//
 //
-// The job file, as lib/Job/README.md describes it, read and checked: every value is
-// of its type and in its range. What needs the model or the cluster to be checked
-// (names of tensors, whether degrees fit) is checked by who has them.
+// The job file, as lib/Job/README.md describes it, read and checked: every
+// value is of its type and in its range. What needs the model or the cluster to
+// be checked (names of tensors, whether degrees fit) is checked by who has
+// them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +67,7 @@ struct TrainJob {
 
 struct DataJob {
   enum class Kind { Tokens, Samples } kind;
-  std::string file;  // relative to the job's folder
+  std::string file;             // relative to the job's folder
   std::string dtype = "uint16"; // Tokens: uint16 or uint32
   std::string input, labels;    // Tokens
   bool shuffle = false;         // Samples

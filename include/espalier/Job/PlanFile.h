@@ -1,7 +1,7 @@
 //===- PlanFile.h - A plan, written and read --------------------*- C++ -*-===//
 //
-// The plan file, as lib/Job/README.md describes it. Written by the compiler or by
-// hand, and checked like any input.
+// The plan file, as lib/Job/README.md describes it. Written by the compiler or
+// by hand, and checked like any input.
 //
 //===----------------------------------------------------------------------===//
 

@@ -3,8 +3,8 @@
 // The offline problem of dynamic storage allocation: blocks whose sizes and
 // lives are known get offsets such that blocks that live at one time do not
 // overlap, and the arena is as small as can be found. The problem is NP-hard;
-// what is found is compared with the liveness bound, the most bytes that live at
-// one time, which no layout can go below.
+// what is found is compared with the liveness bound, the most bytes that live
+// at one time, which no layout can go below.
 //
 //===----------------------------------------------------------------------===//
 

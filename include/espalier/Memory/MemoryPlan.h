@@ -41,9 +41,9 @@ struct MemoryPlan {
 };
 
 /// Lays out the persistent part: all arguments and results of `functions`, by
-/// their attributes `espalier.name` and `espalier.role`. Tensors of one role lie
-/// together, gradients above all, so that one call can reduce them. An error on
-/// the function if an attribute is missing or two types disagree.
+/// their attributes `espalier.name` and `espalier.role`. Tensors of one role
+/// lie together, gradients above all, so that one call can reduce them. An
+/// error on the function if an attribute is missing or two types disagree.
 mlir::FailureOr<MemoryPlan>
 planPersistent(llvm::ArrayRef<mlir::func::FuncOp> functions);
 

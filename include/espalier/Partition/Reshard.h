@@ -1,8 +1,8 @@
 //===- Reshard.h - From one sharding to another -----------------*- C++ -*-===//
 //
-// A reshard is a sequence of collectives and local slices. Each step moves one or
-// more axes of a tensor from where they are (cutting a dimension, partial, or
-// nowhere) to where they should be:
+// A reshard is a sequence of collectives and local slices. Each step moves one
+// or more axes of a tensor from where they are (cutting a dimension, partial,
+// or nowhere) to where they should be:
 //
 //   partial   -> nowhere    all-reduce
 //   partial   -> cutting    reduce-scatter
@@ -29,12 +29,12 @@ struct ReshardStep {
   ReshardKind kind;
   Axis axis;
   ReductionKind reduction = ReductionKind::Sum; // AllReduce, ReduceScatter
-  unsigned dim = 0;  // the dimension that is cut or gathered; AllToAll: was cut
+  unsigned dim = 0; // the dimension that is cut or gathered; AllToAll: was cut
   unsigned toDim = 0; // AllToAll: is cut then
 };
 
-/// The steps from one sharding of a tensor to another. Fails where the sizes do not
-/// divide, or where a replicated value should become partial.
+/// The steps from one sharding of a tensor to another. Fails where the sizes do
+/// not divide, or where a replicated value should become partial.
 mlir::FailureOr<llvm::SmallVector<ReshardStep>>
 planReshard(const Mesh &mesh, llvm::ArrayRef<int64_t> shape,
             const Sharding &from, const Sharding &to);

@@ -7,9 +7,10 @@
 
 namespace espalier {
 
-/// Replaces @grad of a `partitioned` module by @first, which starts an accumulation,
-/// and, where a step has several microbatches, @next, which takes the sums so far and
-/// adds its own. A step runs @first, then @next for each further microbatch, then
+/// Replaces @grad of a `partitioned` module by @first, which starts an
+/// accumulation, and, where a step has several microbatches, @next, which takes
+/// the sums so far and adds its own. A step runs @first, then @next for each
+/// further microbatch, then
 /// @update. Fails, with an error, where there is no @grad.
 mlir::LogicalResult scheduleModule(mlir::ModuleOp module, int64_t microBatches);
 

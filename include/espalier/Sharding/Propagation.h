@@ -1,7 +1,8 @@
-//===- Propagation.h - Shardings of a program from those of a few -*- C++ -*-===//
+//===- Propagation.h - Shardings of a program from those of a few -*- C++
+//-*-===//
 //
-// Given the shardings of some tensors, finds those of all others, through the ops'
-// rules, in both directions, to a fixed point:
+// Given the shardings of some tensors, finds those of all others, through the
+// ops' rules, in both directions, to a fixed point:
 //
 //   Propagation propagation(mesh);
 //   ValueId x = propagation.addValue({8, 4});
@@ -11,11 +12,11 @@
 //   propagation.run();
 //   propagation.dimsOf(y);           // {{dp}, {}}
 //
-// An op's factors take the axes that its tensors have, and give them to its other
-// tensors. The first decision stands: what would cut a factor along two lists of
-// axes, one factor and another along the same axis, or a factor that must be whole,
-// is not done and is kept as a conflict; there the program reshards. Each
-// decision keeps the op and tensor that it came from.
+// An op's factors take the axes that its tensors have, and give them to its
+// other tensors. The first decision stands: what would cut a factor along two
+// lists of axes, one factor and another along the same axis, or a factor that
+// must be whole, is not done and is kept as a conflict; there the program
+// reshards. Each decision keeps the op and tensor that it came from.
 //
 // Works on values, not on IR, in time linear in the ops.
 //
@@ -41,9 +42,9 @@ using DimAxes = llvm::SmallVector<AxisList, 4>;
 /// Why a value is cut along an axis.
 struct Origin {
   Axis axis;
-  std::optional<OpId> op;     // nothing: a seed
+  std::optional<OpId> op;      // nothing: a seed
   std::optional<ValueId> from; // the tensor of that op that it came from
-  std::string reason;         // of a seed
+  std::string reason;          // of a seed
 };
 
 /// A cut that was not made.
@@ -110,10 +111,10 @@ private:
   std::vector<Conflict> conflictList;
 };
 
-/// The axes that cut each dimension of a tensor whose dimensions have `factors`,
-/// where the factors are cut along `factorAxes`. Of a dimension made of several
-/// factors a minor one counts only where the major ones are cut to single
-/// elements: otherwise its blocks would not be contiguous.
+/// The axes that cut each dimension of a tensor whose dimensions have
+/// `factors`, where the factors are cut along `factorAxes`. Of a dimension made
+/// of several factors a minor one counts only where the major ones are cut to
+/// single elements: otherwise its blocks would not be contiguous.
 DimAxes dimsFromFactors(const Mesh &mesh, const ShardingRule &rule,
                         const TensorFactors &factors,
                         llvm::ArrayRef<AxisList> factorAxes);

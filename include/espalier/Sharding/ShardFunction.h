@@ -1,12 +1,12 @@
 //===- ShardFunction.h - Types a function with shardings --------*- C++ -*-===//
 //
-// From a function of whole tensors to the `planned` form: every tensor type carries
-// its sharding, each op's operands and results are sharded as its rule has it, and
-// shardings change only at dist.reshard.
+// From a function of whole tensors to the `planned` form: every tensor type
+// carries its sharding, each op's operands and results are sharded as its rule
+// has it, and shardings change only at dist.reshard.
 //
 // The cuts come from propagation. Partial values, which reduced factors leave
-// behind, stay partial through ops that are linear in them as long as that does not
-// make more bytes to reduce later; else they are resharded before the op.
+// behind, stay partial through ops that are linear in them as long as that does
+// not make more bytes to reduce later; else they are resharded before the op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,12 +32,12 @@ struct ShardingSeed {
 
 /// What is fixed before propagation.
 struct ShardingRequest {
-  /// The sharding of an argument, or nothing where propagation finds it. An argument
-  /// that is partial must be closed.
+  /// The sharding of an argument, or nothing where propagation finds it. An
+  /// argument that is partial must be closed.
   std::function<std::optional<ShardingSeed>(mlir::func::FuncOp, unsigned)>
       argument;
-  /// The sharding that a result must have, given that which it has; `arguments` are
-  /// those of the function's arguments.
+  /// The sharding that a result must have, given that which it has; `arguments`
+  /// are those of the function's arguments.
   std::function<Sharding(mlir::func::FuncOp, unsigned, const Sharding &,
                          llvm::ArrayRef<Sharding>)>
       result;
@@ -50,8 +50,8 @@ struct ShardedFunction {
   llvm::SmallVector<std::string> conflicts; // in words
 };
 
-/// Types `function` with shardings. Fails, with an error on the op, where an op has
-/// no rule.
+/// Types `function` with shardings. Fails, with an error on the op, where an op
+/// has no rule.
 mlir::FailureOr<ShardedFunction> shardFunction(mlir::func::FuncOp function,
                                                const Mesh &mesh,
                                                const ShardingRequest &request);

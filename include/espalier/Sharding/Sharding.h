@@ -1,13 +1,13 @@
 //===- Sharding.h - Meshes and shardings as values --------------*- C++ -*-===//
 //
-// A mesh is a box of devices with named axes. A sharding says how one tensor lies
-// on it: for each dimension the axes that cut it, major to minor, and the axes over
-// which the value is partial, that is, still to be reduced. Over all other axes the
-// tensor is replicated.
+// A mesh is a box of devices with named axes. A sharding says how one tensor
+// lies on it: for each dimension the axes that cut it, major to minor, and the
+// axes over which the value is partial, that is, still to be reduced. Over all
+// other axes the tensor is replicated.
 //
 // n elements over axes a1, a2, ... are cut by nested ceilings: into blocks of
-// ceil(n / a1), then each block over a2. Dropping the minor axis gives the major
-// sharding. 10 elements:
+// ceil(n / a1), then each block over a2. Dropping the minor axis gives the
+// major sharding. 10 elements:
 //
 //   axes           blocks
 //   4              3 3 3 1
@@ -103,7 +103,7 @@ struct ShardBlock {
 
 /// The block of `device` of `size` elements cut along `axes`.
 ShardBlock blockOf(const Mesh &mesh, int64_t device, int64_t size,
-              llvm::ArrayRef<Axis> axes);
+                   llvm::ArrayRef<Axis> axes);
 
 /// The size of the largest block of `size` elements cut along `axes`: what a
 /// device allocates.

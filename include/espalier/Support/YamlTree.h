@@ -1,7 +1,7 @@
 //===- YamlTree.h - YAML files of unknown origin ----------------*- C++ -*-===//
 //
-// Reads a YAML file into a tree whose nodes know their place, and reads typed values
-// from it. All mistakes of a file are collected and told at once:
+// Reads a YAML file into a tree whose nodes know their place, and reads typed
+// values from it. All mistakes of a file are collected and told at once:
 //
 //   job.yaml:7:5: key 'train.lrr' is not known; the nearest is 'lr'
 //
@@ -13,8 +13,8 @@
 //     }}});
 //   }
 //
-// What a hostile file could use is refused: aliases, tags, explicit keys, several
-// documents, more than 1 MiB, nesting deeper than 64.
+// What a hostile file could use is refused: aliases, tags, explicit keys,
+// several documents, more than 1 MiB, nesting deeper than 64.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@
 
 namespace espalier {
 
-/// What is wrong with an input, a line each, in the order found. Keeps the first
-/// hundred.
+/// What is wrong with an input, a line each, in the order found. Keeps the
+/// first hundred.
 class Messages {
 public:
   void add(std::string message) {
@@ -52,7 +52,7 @@ struct YamlNode {
   enum class Kind { Null, Scalar, Sequence, Mapping } kind = Kind::Null;
   unsigned line = 0, column = 0; // from 1
   std::string scalar;
-  bool quoted = false; // a scalar that is text whatever it looks like
+  bool quoted = false;         // a scalar that is text whatever it looks like
   std::vector<YamlNode> items; // of a sequence; the values of a mapping
   std::vector<YamlNode> keys;  // of a mapping, scalars, one for each value
 
@@ -68,8 +68,9 @@ std::optional<YamlNode> parseYaml(llvm::StringRef text, llvm::StringRef file,
 /// Reads a file and parses it.
 std::optional<YamlNode> readYamlFile(llvm::StringRef path, Messages &messages);
 
-/// Reads typed values; each method adds a message and returns a default where the
-/// node does not hold what is asked for. `path` is the key, as in 'train.lr'.
+/// Reads typed values; each method adds a message and returns a default where
+/// the node does not hold what is asked for. `path` is the key, as in
+/// 'train.lr'.
 class YamlReader {
 public:
   struct Field {
@@ -81,8 +82,8 @@ public:
   YamlReader(Messages &messages, llvm::StringRef file)
       : messages(messages), file(file) {}
 
-  /// Reads a mapping by a table of its keys. Unknown and doubled keys and missing
-  /// required ones are errors.
+  /// Reads a mapping by a table of its keys. Unknown and doubled keys and
+  /// missing required ones are errors.
   void fields(const YamlNode &node, const std::string &path,
               llvm::ArrayRef<Field> table);
 

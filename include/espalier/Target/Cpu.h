@@ -12,9 +12,8 @@
 
 #include "espalier/Memory/MemoryPlan.h"
 
-#include "mlir/IR/BuiltinOps.h"
-
 #include "llvm/Support/Error.h"
+#include "mlir/IR/BuiltinOps.h"
 
 #include <functional>
 #include <string>
@@ -59,8 +58,8 @@ struct CompiledObject {
 };
 
 /// Compiles a scheduled module, which it leaves as it is. The module's mesh
-/// (dist.mesh), if it has one, says how many ranks there are. Diagnostics on the
-/// module's ops say what cannot be compiled.
+/// (dist.mesh), if it has one, says how many ranks there are. Diagnostics on
+/// the module's ops say what cannot be compiled.
 mlir::FailureOr<CompiledObject> compileToObject(mlir::ModuleOp scheduled,
                                                 const CompileOptions &options);
 

@@ -23,14 +23,14 @@ private:
   Mesh mesh;
 };
 
-/// The block of `device` of a whole tensor. Over partial axes the first device has
-/// the value and the others have zeros.
+/// The block of `device` of a whole tensor. Over partial axes the first device
+/// has the value and the others have zeros.
 Tensor blockOfTensor(const Mesh &mesh, int64_t device, const Sharding &sharding,
                      const Tensor &whole);
 
-/// The whole tensor that the blocks of all devices make. Where devices should have
-/// the same block and do not, `disagreeing` is set to one that differs from the
-/// first.
+/// The whole tensor that the blocks of all devices make. Where devices should
+/// have the same block and do not, `disagreeing` is set to one that differs
+/// from the first.
 Tensor composeTensor(const Mesh &mesh, const Sharding &sharding,
                      llvm::ArrayRef<int64_t> shape,
                      llvm::ArrayRef<const Tensor *> blocks,

@@ -1,4 +1,5 @@
-//===- Equivalence.h - Do all ranks compute what one device would *- C++ -*-===//
+//===- Equivalence.h - Do all ranks compute what one device would *- C++
+//-*-===//
 //
 // Runs a differentiated program on one device and its partitioned form on all
 // virtual ranks, in fp64, on random numbers, and compares every value that both
@@ -15,8 +16,8 @@
 
 namespace espalier {
 
-/// Gives each op of @grad and @update a number by which its forms in the planned and
-/// the partitioned module are found again. Before sharding.
+/// Gives each op of @grad and @update a number by which its forms in the
+/// planned and the partitioned module are found again. Before sharding.
 void numberOps(mlir::ModuleOp module);
 
 struct EquivalenceOptions {
@@ -36,13 +37,14 @@ struct EquivalenceResult {
   double worst = 0;
 };
 
-/// Compares `whole` (differentiated, with numbered ops) with `partitioned`, which
-/// came from it by way of `planned`. Fails, with an error, where a program cannot
-/// be run.
+/// Compares `whole` (differentiated, with numbered ops) with `partitioned`,
+/// which came from it by way of `planned`. Fails, with an error, where a
+/// program cannot be run.
 ///
-/// The bound: both sides compute in fp64, and differ by the order of sums alone. A
-/// value may differ by 2^-53 times its number of terms (bounded by the elements of
-/// all tensors together) times the largest magnitude of a value of its kind.
+/// The bound: both sides compute in fp64, and differ by the order of sums
+/// alone. A value may differ by 2^-53 times its number of terms (bounded by the
+/// elements of all tensors together) times the largest magnitude of a value of
+/// its kind.
 mlir::FailureOr<EquivalenceResult>
 compareWithSingleDevice(mlir::ModuleOp whole, mlir::ModuleOp planned,
                         mlir::ModuleOp partitioned,

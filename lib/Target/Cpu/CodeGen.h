@@ -6,11 +6,10 @@
 #include "dialects/Rt/Rt.h"
 #include "espalier/Target/Cpu.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-
 #include "llvm/ADT/StringMap.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace espalier::cpu {
 
@@ -23,9 +22,9 @@ llvm::Constant *scalarConstant(mlir::Attribute value, llvm::Type *type);
 
 /// Emits the scalar ops of a body (arith, math) into the builder's block, given
 /// what its arguments are; `indexOf` gives the index along a dimension. Returns
-/// what the terminator yields. An op that cannot be emitted has a diagnostic, and
-/// the result is empty. Functions of fp32 are calls of inline functions of the
-/// kernel library.
+/// what the terminator yields. An op that cannot be emitted has a diagnostic,
+/// and the result is empty. Functions of fp32 are calls of inline functions of
+/// the kernel library.
 std::optional<llvm::SmallVector<llvm::Value *>>
 emitBody(mlir::Block &body, llvm::ArrayRef<llvm::Value *> arguments,
          llvm::function_ref<llvm::Value *(int64_t)> indexOf,

@@ -1,12 +1,12 @@
 //===- Compile.cpp - A scheduled module to an object file -----------------===//
 
-#include "CodeGen.h"
-#include "Lowering.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 #include <chrono>
+
+#include "CodeGen.h"
+#include "Lowering.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -47,12 +47,13 @@ FailureOr<OwningOpRef<ModuleOp>> cpu::lowerToRt(ModuleOp scheduled,
   ProgramState program(*source, layout);
   OwningOpRef<ModuleOp> lowered = ModuleOp::create(scheduled.getLoc());
   OpBuilder builder = OpBuilder::atBlockEnd(lowered->getBody());
-  (*lowered)->setAttr("rt.ranks", builder.getI64IntegerAttr(program.rankCount()));
+  (*lowered)->setAttr("rt.ranks",
+                      builder.getI64IntegerAttr(program.rankCount()));
   for (func::FuncOp function : *functions) {
     fuseElementwise(function);
-    auto target = func::FuncOp::create(builder, function.getLoc(),
-                                       function.getSymName(),
-                                       builder.getFunctionType({}, {}));
+    auto target =
+        func::FuncOp::create(builder, function.getLoc(), function.getSymName(),
+                             builder.getFunctionType({}, {}));
     Lowering lowering(program, function, target);
     if (failed(lowering.run()))
       return failure();

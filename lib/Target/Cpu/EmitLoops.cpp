@@ -1,20 +1,19 @@
 //===- EmitLoops.cpp - A generated loop nest to LLVM IR -------------------===//
 //
 // Dimensions are ordered so that the innermost is contiguous in what is stored,
-// and merged where all operands allow it: most nests become one loop, which LLVM
-// vectorizes. An output that is combined along the innermost dimension has its
-// accumulator in a register, split into lanes by the vectorizer; sums of more
-// than a few thousand numbers are taken in chunks, whose sums are added in fp64.
-// Along outer dimensions the output itself is the accumulator.
+// and merged where all operands allow it: most nests become one loop, which
+// LLVM vectorizes. An output that is combined along the innermost dimension has
+// its accumulator in a register, split into lanes by the vectorizer; sums of
+// more than a few thousand numbers are taken in chunks, whose sums are added in
+// fp64. Along outer dimensions the output itself is the accumulator.
 //
 //===----------------------------------------------------------------------===//
 
-#include "CodeGen.h"
-
-#include "mlir/IR/TypeUtilities.h"
-
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/Metadata.h"
+#include "mlir/IR/TypeUtilities.h"
+
+#include "CodeGen.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -87,8 +86,7 @@ LoopEmitter::LoopEmitter(rt::LoopsOp op, llvm::Function *function,
 /// Orders and merges the dimensions.
 void LoopEmitter::planDims() {
   SmallVector<bool> indexed(op.getShape().size(), false);
-  op.getBody().walk(
-      [&](rt::IndexOp index) { indexed[index.getDim()] = true; });
+  op.getBody().walk([&](rt::IndexOp index) { indexed[index.getDim()] = true; });
   for (auto [i, size] : llvm::enumerate(op.getShape())) {
     if (size == 1)
       continue;
@@ -159,9 +157,9 @@ llvm::Constant *LoopEmitter::neutral(unsigned output, llvm::Type *type) {
   unsigned bits = type->getIntegerBitWidth();
   if (bits == 1) // or, and
     return llvm::ConstantInt::get(type, !isMax);
-  return llvm::ConstantInt::get(type, isMax
-                                          ? llvm::APInt::getSignedMinValue(bits)
-                                          : llvm::APInt::getSignedMaxValue(bits));
+  return llvm::ConstantInt::get(type,
+                                isMax ? llvm::APInt::getSignedMinValue(bits)
+                                      : llvm::APInt::getSignedMaxValue(bits));
 }
 
 llvm::Value *LoopEmitter::combine(unsigned output, llvm::Value *a,
@@ -205,8 +203,8 @@ llvm::Value *LoopEmitter::address(unsigned operand) {
                                         /*HasNUW=*/true, /*HasNSW=*/true);
     offset = builder.CreateAdd(offset, step, "", true, true);
   }
-  return builder.CreateInBoundsGEP(
-      type, function->getArg(parameters[operand]), offset);
+  return builder.CreateInBoundsGEP(type, function->getArg(parameters[operand]),
+                                   offset);
 }
 
 llvm::Value *LoopEmitter::load(unsigned operand) {
@@ -245,8 +243,8 @@ void LoopEmitter::loop(llvm::Value *begin, llvm::Value *end, int64_t step,
   auto *after = llvm::BasicBlock::Create(context, "after", function);
   llvm::BranchInst *back =
       builder.CreateCondBr(builder.CreateICmpULT(next, end), head, after);
-  bool contiguous = llvm::all_of(
-      dims.back().strides, [](int64_t s) { return s == 0 || s == 1; });
+  bool contiguous = llvm::all_of(dims.back().strides,
+                                 [](int64_t s) { return s == 0 || s == 1; });
   if (innermost && contiguous && dims.back().size >= 8) {
     auto *enable = llvm::MDNode::get(
         context, {llvm::MDString::get(context, "llvm.loop.vectorize.enable"),
@@ -278,9 +276,8 @@ void LoopEmitter::initialize(unsigned output) {
       kept.push_back(i);
   if (llvm::any_of(kept, [&](unsigned i) { return dims[i].size == 0; }))
     return;
-  nest(kept, [&] {
-    store(output, neutral(output, typeOf(operandOf(output))));
-  });
+  nest(kept,
+       [&] { store(output, neutral(output, typeOf(operandOf(output)))); });
   indices.assign(dims.size(), builder.getInt64(0));
 }
 

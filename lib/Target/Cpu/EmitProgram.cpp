@@ -1,13 +1,12 @@
 //===- EmitProgram.cpp - A lowered module to a module of LLVM IR ----------===//
 
-#include "CodeGen.h"
-
 #include "espalier/runtime/abi.h"
-
-#include "mlir/IR/TypeUtilities.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/Constants.h"
+#include "mlir/IR/TypeUtilities.h"
+
+#include "CodeGen.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -47,8 +46,9 @@ private:
   /// are one buffer are one parameter, and no two parameters overlap.
   SmallVector<unsigned> parametersOf(OperandRange operands,
                                      SmallVectorImpl<llvm::Value *> &places);
-  llvm::Function *kernel(StringRef key, StringRef name, unsigned pointers,
-                         llvm::function_ref<LogicalResult(llvm::Function *)> body);
+  llvm::Function *
+  kernel(StringRef key, StringRef name, unsigned pointers,
+         llvm::function_ref<LogicalResult(llvm::Function *)> body);
 
   ModuleOp lowered;
   const ProgramLayout &layout;
@@ -71,9 +71,9 @@ ProgramEmitter::ProgramEmitter(ModuleOp lowered, const ProgramLayout &layout,
 
 llvm::GlobalVariable *ProgramEmitter::global(llvm::Constant *value,
                                              const Twine &name) {
-  auto *variable = new llvm::GlobalVariable(
-      *module, value->getType(), /*isConstant=*/true,
-      llvm::GlobalValue::PrivateLinkage, value, name);
+  auto *variable =
+      new llvm::GlobalVariable(*module, value->getType(), /*isConstant=*/true,
+                               llvm::GlobalValue::PrivateLinkage, value, name);
   variable->setAlignment(llvm::Align(64));
   return variable;
 }
@@ -259,10 +259,10 @@ void ProgramEmitter::emitLaunch(rt::LaunchOp op) {
             passed.push_back(made->getArg(1 + *next++));
         }
         for (Attribute constant : op.getConstants())
-          passed.push_back(scalarConstant(
-              constant, isa<FloatAttr>(constant)
-                            ? llvm::Type::getDoubleTy(context)
-                            : llvm::Type::getInt64Ty(context)));
+          passed.push_back(
+              scalarConstant(constant, isa<FloatAttr>(constant)
+                                           ? llvm::Type::getDoubleTy(context)
+                                           : llvm::Type::getInt64Ty(context)));
         SmallVector<llvm::Type *> types;
         for (llvm::Value *value : passed)
           types.push_back(value->getType());
@@ -315,8 +315,8 @@ void ProgramEmitter::emitAllReduce(rt::AllReduceOp op) {
 template <typename OpT>
 void ProgramEmitter::emitBlocks(OpT op, StringRef callee,
                                 llvm::Value *reduction) {
-  SmallVector<llvm::Value *> arguments = {
-      function->getArg(0), i32(op.getOp()), rankTable(op.getGroups())};
+  SmallVector<llvm::Value *> arguments = {function->getArg(0), i32(op.getOp()),
+                                          rankTable(op.getGroups())};
   if (reduction)
     arguments.push_back(reduction);
   arguments.append({dtype(getElementTypeOrSelf(op.getInput())),
@@ -363,10 +363,10 @@ LogicalResult ProgramEmitter::emitFunction(func::FuncOp source) {
   builder.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
   // EspalierContext: the arena, then the rank.
   arena = builder.CreateLoad(builder.getPtrTy(), function->getArg(0));
-  rank = builder.CreateLoad(
-      builder.getInt32Ty(),
-      builder.CreateInBoundsGEP(builder.getPtrTy(), function->getArg(0),
-                                i64(1)));
+  rank =
+      builder.CreateLoad(builder.getInt32Ty(),
+                         builder.CreateInBoundsGEP(
+                             builder.getPtrTy(), function->getArg(0), i64(1)));
   for (Operation &op : source.getBody().front())
     if (failed(emit(&op)))
       return failure();
@@ -388,8 +388,8 @@ void ProgramEmitter::emitProgramStruct(StringRef metadata) {
   if (auto attribute = lowered->getAttrOfType<IntegerAttr>("rt.ranks"))
     ranks = attribute.getInt();
   SmallVector<uint32_t> classOfRank(ranks, 0);
-  auto *text = global(
-      llvm::ConstantDataArray::getString(context, metadata), "metadata");
+  auto *text =
+      global(llvm::ConstantDataArray::getString(context, metadata), "metadata");
   auto *program = llvm::ConstantStruct::getAnon(
       {builder.getInt32(ESPALIER_ABI_VERSION), builder.getInt32(ranks),
        global(entry, "classes"), builder.getInt32(1),

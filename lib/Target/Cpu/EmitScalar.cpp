@@ -1,13 +1,12 @@
 //===- EmitScalar.cpp - Scalar ops to LLVM IR -----------------------------===//
 
-#include "CodeGen.h"
-
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/IR/Intrinsics.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
-#include "llvm/ADT/TypeSwitch.h"
-#include "llvm/IR/Intrinsics.h"
+#include "CodeGen.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -35,9 +34,9 @@ llvm::Type *cpu::memoryType(Type type, llvm::LLVMContext &context) {
 llvm::Constant *cpu::scalarConstant(Attribute value, llvm::Type *type) {
   if (auto real = dyn_cast<FloatAttr>(value))
     return llvm::ConstantFP::get(type, real.getValue());
-  return llvm::ConstantInt::get(
-      type, cast<IntegerAttr>(value).getValue().zextOrTrunc(
-                type->getIntegerBitWidth()));
+  return llvm::ConstantInt::get(type,
+                                cast<IntegerAttr>(value).getValue().zextOrTrunc(
+                                    type->getIntegerBitWidth()));
 }
 
 namespace {
@@ -94,11 +93,10 @@ static llvm::Value *truncateToBFloat(llvm::IRBuilderBase &builder,
   llvm::Value *high = builder.CreateLShr(bits, 16);
   llvm::Value *round = builder.CreateAdd(
       builder.CreateAnd(high, builder.getInt32(1)), builder.getInt32(0x7FFF));
-  llvm::Value *rounded =
-      builder.CreateLShr(builder.CreateAdd(bits, round), 16);
+  llvm::Value *rounded = builder.CreateLShr(builder.CreateAdd(bits, round), 16);
   llvm::Value *quiet = builder.CreateOr(high, builder.getInt32(0x40));
-  llvm::Value *result = builder.CreateSelect(
-      builder.CreateFCmpUNO(value, value), quiet, rounded);
+  llvm::Value *result =
+      builder.CreateSelect(builder.CreateFCmpUNO(value, value), quiet, rounded);
   return builder.CreateBitCast(
       builder.CreateTrunc(result, builder.getInt16Ty()),
       llvm::Type::getBFloatTy(builder.getContext()));
@@ -116,8 +114,8 @@ static llvm::Value *convertFloat(llvm::IRBuilderBase &builder,
 /// others.
 llvm::Value *BodyEmitter::call(StringRef name, Values in, llvm::Type *type) {
   llvm::Module *module = builder.GetInsertBlock()->getModule();
-  static constexpr StringLiteral ours[] = {"exp",  "log",   "tanh",  "erf",
-                                           "sin",  "cos",   "expm1", "log1p",
+  static constexpr StringLiteral ours[] = {"exp",  "log", "tanh",  "erf",
+                                           "sin",  "cos", "expm1", "log1p",
                                            "exp2", "log2"};
   std::string symbol = type->isDoubleTy() ? name.str()
                        : llvm::is_contained(ours, name)
@@ -138,22 +136,38 @@ static llvm::CmpInst::Predicate predicateOf(arith::CmpFPredicate predicate) {
   // Both enumerate the subsets of {equal, greater, less, unordered} alike.
   using P = arith::CmpFPredicate;
   switch (predicate) {
-  case P::AlwaysFalse: return llvm::CmpInst::FCMP_FALSE;
-  case P::OEQ: return llvm::CmpInst::FCMP_OEQ;
-  case P::OGT: return llvm::CmpInst::FCMP_OGT;
-  case P::OGE: return llvm::CmpInst::FCMP_OGE;
-  case P::OLT: return llvm::CmpInst::FCMP_OLT;
-  case P::OLE: return llvm::CmpInst::FCMP_OLE;
-  case P::ONE: return llvm::CmpInst::FCMP_ONE;
-  case P::ORD: return llvm::CmpInst::FCMP_ORD;
-  case P::UEQ: return llvm::CmpInst::FCMP_UEQ;
-  case P::UGT: return llvm::CmpInst::FCMP_UGT;
-  case P::UGE: return llvm::CmpInst::FCMP_UGE;
-  case P::ULT: return llvm::CmpInst::FCMP_ULT;
-  case P::ULE: return llvm::CmpInst::FCMP_ULE;
-  case P::UNE: return llvm::CmpInst::FCMP_UNE;
-  case P::UNO: return llvm::CmpInst::FCMP_UNO;
-  case P::AlwaysTrue: return llvm::CmpInst::FCMP_TRUE;
+  case P::AlwaysFalse:
+    return llvm::CmpInst::FCMP_FALSE;
+  case P::OEQ:
+    return llvm::CmpInst::FCMP_OEQ;
+  case P::OGT:
+    return llvm::CmpInst::FCMP_OGT;
+  case P::OGE:
+    return llvm::CmpInst::FCMP_OGE;
+  case P::OLT:
+    return llvm::CmpInst::FCMP_OLT;
+  case P::OLE:
+    return llvm::CmpInst::FCMP_OLE;
+  case P::ONE:
+    return llvm::CmpInst::FCMP_ONE;
+  case P::ORD:
+    return llvm::CmpInst::FCMP_ORD;
+  case P::UEQ:
+    return llvm::CmpInst::FCMP_UEQ;
+  case P::UGT:
+    return llvm::CmpInst::FCMP_UGT;
+  case P::UGE:
+    return llvm::CmpInst::FCMP_UGE;
+  case P::ULT:
+    return llvm::CmpInst::FCMP_ULT;
+  case P::ULE:
+    return llvm::CmpInst::FCMP_ULE;
+  case P::UNE:
+    return llvm::CmpInst::FCMP_UNE;
+  case P::UNO:
+    return llvm::CmpInst::FCMP_UNO;
+  case P::AlwaysTrue:
+    return llvm::CmpInst::FCMP_TRUE;
   }
   llvm_unreachable("all predicates are above");
 }
@@ -161,16 +175,26 @@ static llvm::CmpInst::Predicate predicateOf(arith::CmpFPredicate predicate) {
 static llvm::CmpInst::Predicate predicateOf(arith::CmpIPredicate predicate) {
   using P = arith::CmpIPredicate;
   switch (predicate) {
-  case P::eq: return llvm::CmpInst::ICMP_EQ;
-  case P::ne: return llvm::CmpInst::ICMP_NE;
-  case P::slt: return llvm::CmpInst::ICMP_SLT;
-  case P::sle: return llvm::CmpInst::ICMP_SLE;
-  case P::sgt: return llvm::CmpInst::ICMP_SGT;
-  case P::sge: return llvm::CmpInst::ICMP_SGE;
-  case P::ult: return llvm::CmpInst::ICMP_ULT;
-  case P::ule: return llvm::CmpInst::ICMP_ULE;
-  case P::ugt: return llvm::CmpInst::ICMP_UGT;
-  case P::uge: return llvm::CmpInst::ICMP_UGE;
+  case P::eq:
+    return llvm::CmpInst::ICMP_EQ;
+  case P::ne:
+    return llvm::CmpInst::ICMP_NE;
+  case P::slt:
+    return llvm::CmpInst::ICMP_SLT;
+  case P::sle:
+    return llvm::CmpInst::ICMP_SLE;
+  case P::sgt:
+    return llvm::CmpInst::ICMP_SGT;
+  case P::sge:
+    return llvm::CmpInst::ICMP_SGE;
+  case P::ult:
+    return llvm::CmpInst::ICMP_ULT;
+  case P::ule:
+    return llvm::CmpInst::ICMP_ULE;
+  case P::ugt:
+    return llvm::CmpInst::ICMP_UGT;
+  case P::uge:
+    return llvm::CmpInst::ICMP_UGE;
   }
   llvm_unreachable("all predicates are above");
 }
@@ -191,10 +215,10 @@ llvm::Value *BodyEmitter::emitIntegers(Operation *op, Values in) {
         llvm::Value *zero = llvm::ConstantInt::get(in[0]->getType(), 0);
         llvm::Value *quotient = builder.CreateSDiv(in[0], in[1]);
         llvm::Value *rest = builder.CreateSRem(in[0], in[1]);
-        llvm::Value *differs = builder.CreateICmpSLT(
-            builder.CreateXor(rest, in[1]), zero);
-        llvm::Value *less = builder.CreateAnd(
-            builder.CreateICmpNE(rest, zero), differs);
+        llvm::Value *differs =
+            builder.CreateICmpSLT(builder.CreateXor(rest, in[1]), zero);
+        llvm::Value *less =
+            builder.CreateAnd(builder.CreateICmpNE(rest, zero), differs);
         return builder.CreateSub(quotient,
                                  builder.CreateZExt(less, in[0]->getType()));
       })
@@ -213,7 +237,8 @@ llvm::Value *BodyEmitter::emitIntegers(Operation *op, Values in) {
                                        {in[0], builder.getFalse()});
       })
       .Case([&](arith::CmpIOp cmp) {
-        return builder.CreateICmp(predicateOf(cmp.getPredicate()), in[0], in[1]);
+        return builder.CreateICmp(predicateOf(cmp.getPredicate()), in[0],
+                                  in[1]);
       })
       .Default([](Operation *) { return nullptr; });
 }
@@ -236,7 +261,8 @@ llvm::Value *BodyEmitter::emitCast(Operation *op, llvm::Value *in,
       .Default([](Operation *) { return nullptr; });
 }
 
-llvm::Value *BodyEmitter::emitArith(Operation *op, Values in, llvm::Type *type) {
+llvm::Value *BodyEmitter::emitArith(Operation *op, Values in,
+                                    llvm::Type *type) {
   using llvm::Intrinsic::maximum, llvm::Intrinsic::minimum,
       llvm::Intrinsic::maxnum, llvm::Intrinsic::minnum;
   return llvm::TypeSwitch<Operation *, llvm::Value *>(op)
@@ -255,7 +281,8 @@ llvm::Value *BodyEmitter::emitArith(Operation *op, Values in, llvm::Type *type) 
       .Case([&](arith::MaxNumFOp) { return intrinsic(maxnum, in); })
       .Case([&](arith::MinNumFOp) { return intrinsic(minnum, in); })
       .Case([&](arith::CmpFOp cmp) {
-        return builder.CreateFCmp(predicateOf(cmp.getPredicate()), in[0], in[1]);
+        return builder.CreateFCmp(predicateOf(cmp.getPredicate()), in[0],
+                                  in[1]);
       })
       .Case([&](arith::SelectOp) {
         return builder.CreateSelect(in[0], in[1], in[2]);
@@ -305,25 +332,26 @@ llvm::Value *BodyEmitter::emitMath(Operation *op, Values in, llvm::Type *type) {
     return builder.CreateFCmpUNO(in[0], in[0]);
   if (isa<math::ErfcOp>(op) && type->isFloatTy())
     return call("erfc", in, type);
-  auto id = llvm::TypeSwitch<Operation *, llvm::Intrinsic::ID>(op)
-                .Case([](math::SqrtOp) { return llvm::Intrinsic::sqrt; })
-                .Case([](math::AbsFOp) { return llvm::Intrinsic::fabs; })
-                .Case([](math::FloorOp) { return llvm::Intrinsic::floor; })
-                .Case([](math::CeilOp) { return llvm::Intrinsic::ceil; })
-                .Case([](math::TruncOp) { return llvm::Intrinsic::trunc; })
-                .Case([](math::RoundOp) { return llvm::Intrinsic::round; })
-                .Case([](math::RoundEvenOp) { return llvm::Intrinsic::roundeven; })
-                .Case([](math::CopySignOp) { return llvm::Intrinsic::copysign; })
-                .Case([](math::FmaOp) { return llvm::Intrinsic::fma; })
-                .Default([](Operation *) { return not_intrinsic; });
+  auto id =
+      llvm::TypeSwitch<Operation *, llvm::Intrinsic::ID>(op)
+          .Case([](math::SqrtOp) { return llvm::Intrinsic::sqrt; })
+          .Case([](math::AbsFOp) { return llvm::Intrinsic::fabs; })
+          .Case([](math::FloorOp) { return llvm::Intrinsic::floor; })
+          .Case([](math::CeilOp) { return llvm::Intrinsic::ceil; })
+          .Case([](math::TruncOp) { return llvm::Intrinsic::trunc; })
+          .Case([](math::RoundOp) { return llvm::Intrinsic::round; })
+          .Case([](math::RoundEvenOp) { return llvm::Intrinsic::roundeven; })
+          .Case([](math::CopySignOp) { return llvm::Intrinsic::copysign; })
+          .Case([](math::FmaOp) { return llvm::Intrinsic::fma; })
+          .Default([](Operation *) { return not_intrinsic; });
   if (id != not_intrinsic)
     return intrinsic(id, in);
   // The others have libm's names: math.exp, math.tanh, ...
   StringRef name = op->getName().stripDialect();
   static constexpr StringLiteral functions[] = {
-      "exp",  "exp2", "expm1", "log",  "log2", "log10", "log1p", "sin",
-      "cos",  "tan",  "sinh",  "cosh", "tanh", "asin",  "acos",  "atan",
-      "asinh", "acosh", "atanh", "atan2", "erf", "erfc", "cbrt"};
+      "exp",   "exp2",  "expm1", "log",   "log2", "log10", "log1p", "sin",
+      "cos",   "tan",   "sinh",  "cosh",  "tanh", "asin",  "acos",  "atan",
+      "asinh", "acosh", "atanh", "atan2", "erf",  "erfc",  "cbrt"};
   return llvm::is_contained(functions, name) ? call(name, in, type) : nullptr;
 }
 
@@ -336,7 +364,9 @@ llvm::Value *BodyEmitter::emit(Operation *op) {
   llvm::Type *type =
       scalarType(op->getResult(0).getType(), builder.getContext());
   // Arithmetic on narrow floats is done in fp32 and rounded.
-  auto isNarrow = [](llvm::Type *t) { return t->isBFloatTy() || t->isHalfTy(); };
+  auto isNarrow = [](llvm::Type *t) {
+    return t->isBFloatTy() || t->isHalfTy();
+  };
   bool isCast = isa<arith::ExtFOp, arith::TruncFOp, arith::BitcastOp>(op);
   bool widens = isNarrow(type) && !isCast && !isa<arith::ConstantOp>(op);
   llvm::Type *computed = widens ? builder.getFloatTy() : type;
@@ -359,8 +389,7 @@ cpu::emitBody(Block &body, Values arguments,
               llvm::function_ref<llvm::Value *(int64_t)> indexOf,
               llvm::IRBuilderBase &builder) {
   BodyEmitter emitter(builder, indexOf);
-  for (auto [argument, value] :
-       llvm::zip_equal(body.getArguments(), arguments))
+  for (auto [argument, value] : llvm::zip_equal(body.getArguments(), arguments))
     emitter.bind(argument, value);
   for (Operation &op : body.without_terminator())
     if (!emitter.emit(&op)) {

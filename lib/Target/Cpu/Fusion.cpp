@@ -7,7 +7,8 @@
 // - always, if nobody else reads it: then it is never stored;
 // - with a result for those who do, where the order of ops allows it: one read
 //   is saved;
-// - by computing it again in each reader, if it is cheap, has one operand of full
+// - by computing it again in each reader, if it is cheap, has one operand of
+// full
 //   size, and all its readers are maps: it is never stored, and what it is
 //   computed from lives as long as it would have.
 //
@@ -21,12 +22,11 @@
 #include "dialects/Nn/NnShapes.h"
 #include "espalier/Target/Cpu.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
-
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -109,9 +109,9 @@ static void concatenatePads(nn::MapOp op) {
   if (end != nn::shapeOf(op.getResult(0))[dim])
     return;
   OpBuilder builder(op);
-  auto concat = nn::ConcatOp::create(builder, op.getLoc(),
-                                     op.getResult(0).getType(), parts,
-                                     builder.getI64IntegerAttr(dim));
+  auto concat =
+      nn::ConcatOp::create(builder, op.getLoc(), op.getResult(0).getType(),
+                           parts, builder.getI64IntegerAttr(dim));
   op.getResult(0).replaceAllUsesWith(concat.getResult());
 }
 
@@ -157,13 +157,13 @@ static nn::MapOp mergeMaps(nn::MapOp first, nn::MapOp second, Operation *place,
   for (Value value : replaced)
     types.push_back(value.getType());
   OpBuilder builder(place);
-  auto merged =
-      nn::MapOp::create(builder, second.getLoc(), types, operands.getArrayRef());
+  auto merged = nn::MapOp::create(builder, second.getLoc(), types,
+                                  operands.getArrayRef());
   Block &body = merged.getBody().emplaceBlock();
   IRMapping mapping;
   for (Value operand : operands)
-    mapping.map(operand,
-                body.addArgument(getElementTypeOrSelf(operand), first.getLoc()));
+    mapping.map(operand, body.addArgument(getElementTypeOrSelf(operand),
+                                          first.getLoc()));
   builder.setInsertionPointToStart(&body);
   // The tensors are mapped to their elements; then each body's arguments are.
   auto inlineBody = [&](nn::MapOp op) {
@@ -203,12 +203,10 @@ static Operation *placeForBoth(nn::MapOp first, nn::MapOp second) {
   });
   if (readersFollow)
     return second;
-  bool operandsPrecede =
-      llvm::all_of(second.getOperands(), [&](Value operand) {
-        Operation *producer = operand.getDefiningOp();
-        return !producer || producer == first ||
-               producer->isBeforeInBlock(first);
-      });
+  bool operandsPrecede = llvm::all_of(second.getOperands(), [&](Value operand) {
+    Operation *producer = operand.getDefiningOp();
+    return !producer || producer == first || producer->isBeforeInBlock(first);
+  });
   return operandsPrecede ? first.getOperation() : nullptr;
 }
 
@@ -248,9 +246,8 @@ static nn::MapOp mergeOneOperand(nn::MapOp second) {
         nn::shapeOf(operand) != nn::shapeOf(second.getResult(0)) ||
         !isSmallEnough(first, second))
       continue;
-    bool onlyReader = llvm::all_of(first->getUsers(), [&](Operation *user) {
-      return user == second;
-    });
+    bool onlyReader = llvm::all_of(
+        first->getUsers(), [&](Operation *user) { return user == second; });
     if (onlyReader)
       return mergeMaps(first, second, second, /*duplicate=*/false);
     if (canDuplicate(first))

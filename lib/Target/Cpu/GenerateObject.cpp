@@ -1,7 +1,5 @@
 //===- GenerateObject.cpp - LLVM IR to machine code -----------------------===//
 
-#include "CodeGen.h"
-
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
@@ -16,6 +14,8 @@
 
 #include <chrono>
 #include <mutex>
+
+#include "CodeGen.h"
 
 using namespace llvm;
 using namespace espalier;
@@ -154,8 +154,8 @@ Error cpu::generateObject(Module &module, const CompileOptions &options,
       return error;
   }
   start = now();
-  Error error = emitFile(module, **machine, CodeGenFileType::ObjectFile,
-                         object.object);
+  Error error =
+      emitFile(module, **machine, CodeGenFileType::ObjectFile, object.object);
   object.codegenSeconds = now() - start;
   return error;
 }

@@ -1,10 +1,10 @@
 //===- KernelLibrary.cpp - The kernels' bitcode in this library -----------===//
 
-#include "CodeGen.h"
-
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/Support/MemoryBufferRef.h"
+
+#include "CodeGen.h"
 
 using namespace espalier;
 

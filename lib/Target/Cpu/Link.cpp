@@ -17,8 +17,8 @@ static Error linkError(const Twine &message) {
   return createStringError("cannot link the binary: " + message);
 }
 
-/// The folder of the runtime's archives: that of the options, the one beside the
-/// running tool, or where the build put it.
+/// The folder of the runtime's archives: that of the options, the one beside
+/// the running tool, or where the build put it.
 static Expected<std::string> runtimeDirectory(const cpu::LinkOptions &options) {
   SmallVector<std::string> candidates;
   if (!options.runtimeDirectory.empty()) {
@@ -45,8 +45,8 @@ static Expected<std::string> writeTemporary(StringRef suffix,
                                             StringRef content) {
   SmallString<128> path;
   int descriptor;
-  if (std::error_code error = sys::fs::createTemporaryFile(
-          "espalier", suffix, descriptor, path))
+  if (std::error_code error =
+          sys::fs::createTemporaryFile("espalier", suffix, descriptor, path))
     return linkError("no temporary file: " + error.message());
   raw_fd_ostream file(descriptor, /*shouldClose=*/true);
   file << content;
@@ -95,11 +95,10 @@ Error cpu::linkBinary(const CompiledObject &object, StringRef path,
 
   std::string mainArchive = *directory + "/libEspalierRuntimeMain.a";
   std::string archive = *directory + "/libEspalierRuntime.a";
-  SmallVector<StringRef> command = {*linker,      "-fuse-ld=lld-22",
-                                    "-o",         path,
-                                    *objectPath,  "-Wl,--whole-archive",
-                                    mainArchive,  "-Wl,--no-whole-archive",
-                                    archive};
+  SmallVector<StringRef> command = {
+      *linker,     "-fuse-ld=lld-22",     "-o",        path,
+      *objectPath, "-Wl,--whole-archive", mainArchive, "-Wl,--no-whole-archive",
+      archive};
   for (const std::string &library : options.libraries)
     command.push_back(library);
   for (StringRef flag : {"-static-libstdc++", "-static-libgcc", "-pthread",

@@ -1,8 +1,8 @@
 //===- LowerContract.cpp - Contractions and scatters ----------------------===//
 
-#include "Lowering.h"
-
 #include "dialects/Nn/NnShapes.h"
+
+#include "Lowering.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -86,7 +86,8 @@ void Lowering::emitProduct(const Product &product, bool accumulate) {
         continue;
       }
       // A transposed result is the product of the transposed operands.
-      Matrix a = matrixOf(m, k, 0), b = matrixOf(k, n, 1), c = matrixOf(m, n, 2);
+      Matrix a = matrixOf(m, k, 0), b = matrixOf(k, n, 1),
+             c = matrixOf(m, n, 2);
       int64_t sizes[2] = {m.size, n.size};
       if (c.transposed) {
         std::swap(parts[0], parts[1]);
@@ -99,20 +100,21 @@ void Lowering::emitProduct(const Product &product, bool accumulate) {
       rt::GemmOp::create(
           builder, loc, buffer(parts[0]), buffer(parts[1]), buffer(parts[2]),
           builder.getI64IntegerAttr(sizes[0]),
-          builder.getI64IntegerAttr(sizes[1]), builder.getI64IntegerAttr(k.size),
-          builder.getF32FloatAttr(1.0f), builder.getF32FloatAttr(adds ? 1 : 0),
+          builder.getI64IntegerAttr(sizes[1]),
+          builder.getI64IntegerAttr(k.size), builder.getF32FloatAttr(1.0f),
+          builder.getF32FloatAttr(adds ? 1 : 0),
           builder.getDenseI64ArrayAttr({a.leading, b.leading, c.leading}),
           builder.getDenseBoolArrayAttr({a.transposed, b.transposed}),
           builder.getI64IntegerAttr(batch.size),
-          builder.getDenseI64ArrayAttr({parts[0].strides[0], parts[1].strides[0],
-                                        parts[2].strides[0]}));
+          builder.getDenseI64ArrayAttr(
+              {parts[0].strides[0], parts[1].strides[0], parts[2].strides[0]}));
       adds = true;
     }
   }
 }
 
-/// Plans the product of the views, of copies of as few of them as possible where
-/// they are not matrices.
+/// Plans the product of the views, of copies of as few of them as possible
+/// where they are not matrices.
 static std::pair<Product, unsigned>
 planWithCopies(std::array<StringRef, 3> letters, std::array<View, 3> views,
                llvm::function_ref<View(unsigned)> copyOf) {
@@ -137,8 +139,8 @@ void Lowering::lowerContract(nn::ContractOp op, const View &to,
                              bool accumulate) {
   std::array<StringRef, 3> letters = op.getLetters();
   std::array<View, 3> views = {viewOf(op.getLhs()), viewOf(op.getRhs()), to};
-  Type type = to.elementType.isF64() ? to.elementType
-                                     : Type(builder.getF32Type());
+  Type type =
+      to.elementType.isF64() ? to.elementType : Type(builder.getF32Type());
   if (views[0].elements() == 0 || views[1].elements() == 0) {
     if (!accumulate)
       fill(to, cast<TypedAttr>(builder.getZeroAttr(to.elementType)));
@@ -184,8 +186,7 @@ void Lowering::lowerScatterAdd(nn::ScatterAddOp op, const View &to,
   std::string kernel = "scatter_add";
   kernel += type.isF64() ? "_f64" : "_f32";
   kernel += indices.elementType.isInteger(32) ? "_i32" : "_i64";
-  launch(kernel, {indices, updates, table},
-         {indices.elements(), rows, width});
+  launch(kernel, {indices, updates, table}, {indices.elements(), rows, width});
   if (table.storage != to.storage)
     convert(table, to);
 }

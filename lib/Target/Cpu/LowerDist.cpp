@@ -1,12 +1,11 @@
 //===- LowerDist.cpp - Collectives to calls of the runtime ----------------===//
 
-#include "Lowering.h"
-
 #include "dialects/Nn/NnShapes.h"
 
+#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
-#include "llvm/ADT/TypeSwitch.h"
+#include "Lowering.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -54,17 +53,16 @@ LogicalResult Lowering::lowerDist(Operation *op) {
         View from = dense(op.getInput()), to = denseResult(op.getResult());
         Runs runs = runsOf(from.shape, op.getDim());
         rt::AllGatherOp::create(builder, loc, buffer(from), buffer(to),
-                                runs.outer, runs.count,
-                                groups(op.getAxes()), index);
+                                runs.outer, runs.count, groups(op.getAxes()),
+                                index);
         return success();
       })
       .Case([&](dist::ReduceScatterOp op) {
         View from = dense(op.getInput()), to = denseResult(op.getResult());
         Runs runs = runsOf(to.shape, op.getDim());
         rt::ReduceScatterOp::create(builder, loc, op.getKind(), buffer(from),
-                                    buffer(to), runs.outer,
-                                    runs.count, groups(op.getAxes()),
-                                    index);
+                                    buffer(to), runs.outer, runs.count,
+                                    groups(op.getAxes()), index);
         return success();
       })
       .Case([&](dist::AllToAllOp op) {
@@ -79,8 +77,8 @@ LogicalResult Lowering::lowerDist(Operation *op) {
         received.insert(received.begin(), members);
         View parts = temporary(received, from.elementType);
         rt::AllToAllOp::create(builder, loc, buffer(from), buffer(parts),
-                               runs.outer, runs.count,
-                               groups(op.getAxes()), index);
+                               runs.outer, runs.count, groups(op.getAxes()),
+                               index);
         SmallVector<int64_t> order =
             llvm::to_vector(llvm::seq<int64_t>(1, received.size()));
         order.insert(order.begin() + op.getConcatDim(), 0);
@@ -100,8 +98,7 @@ LogicalResult Lowering::lowerDist(Operation *op) {
       .Case([&](dist::ShardSliceOp op) -> LogicalResult {
         View from = dense(op.getInput());
         SmallVector<int64_t> none(from.rank(), 0), steps(from.rank(), 1);
-        View block =
-            sliceView(from, none, steps, nn::shapeOf(op.getResult()));
+        View block = sliceView(from, none, steps, nn::shapeOf(op.getResult()));
         int64_t step = block.shape[op.getDim()] * from.strides[op.getDim()] *
                        memory::bytesOfElement(from.elementType);
         SmallVector<int64_t> byRank;

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
-
 #include "dialects/Nn/NnShapes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
+
+#include "Lowering.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -54,12 +54,11 @@ LogicalResult Lowering::lowerLayer(Operation *op) {
         return success();
       })
       .Case([&](nn::LayerNormOp op) {
-        rowKernel("layer_norm",
-                  {kernelOperand(op.getInput()),
-                   kernelOperandOrNone(op.getScale()),
-                   kernelOperandOrNone(op.getBias()),
-                   kernelResult(op.getResult())},
-                  {op.getEpsilon().convertToDouble()});
+        rowKernel(
+            "layer_norm",
+            {kernelOperand(op.getInput()), kernelOperandOrNone(op.getScale()),
+             kernelOperandOrNone(op.getBias()), kernelResult(op.getResult())},
+            {op.getEpsilon().convertToDouble()});
         return success();
       })
       .Case([&](nn::LayerNormGradOp op) {
@@ -177,8 +176,15 @@ void appendStrides(SmallVectorImpl<int64_t> &integers, const View &view) {
 /// The sizes that both attention kernels begin with.
 template <typename OpT>
 SmallVector<int64_t> attentionSizes(OpT op) {
-  ArrayRef<int64_t> q = nn::shapeOf(op.getQuery()), k = nn::shapeOf(op.getKey());
-  return {q[0], q[1], k[1], q[2], k[2], q[3], nn::shapeOf(op.getValue())[3],
+  ArrayRef<int64_t> q = nn::shapeOf(op.getQuery()),
+                    k = nn::shapeOf(op.getKey());
+  return {q[0],
+          q[1],
+          k[1],
+          q[2],
+          k[2],
+          q[3],
+          nn::shapeOf(op.getValue())[3],
           op.getCausal()};
 }
 
@@ -275,9 +281,11 @@ void Lowering::lowerRope(nn::RopeOp op) {
     }
     return view;
   };
-  bool strided = nn::rankOf(op.getInput()) <= 4 &&
-                 getElementTypeOrSelf(op.getInput()).getIntOrFloatBitWidth() >= 32;
-  View x = strided ? contiguousRows(op.getInput()) : kernelOperand(op.getInput());
+  bool strided =
+      nn::rankOf(op.getInput()) <= 4 &&
+      getElementTypeOrSelf(op.getInput()).getIntOrFloatBitWidth() >= 32;
+  View x =
+      strided ? contiguousRows(op.getInput()) : kernelOperand(op.getInput());
   View y = strided ? resultView(op.getResult()) : kernelResult(op.getResult());
   if (y.strides.back() != 1) {
     View copied = temporaryFor(op.getResult());
@@ -365,7 +373,8 @@ void Lowering::lowerConv(OpT op, StringRef kernel, Value image, Value filter,
   View x = view(image), w = view(filter), y = view(result);
   ArrayRef<int64_t> xs = nn::shapeOf(image), ws = nn::shapeOf(filter),
                     ys = nn::shapeOf(result);
-  SmallVector<int64_t> integers = {xs[0], xs[1], ys[1], int64_t(op.getGroups())};
+  SmallVector<int64_t> integers = {xs[0], xs[1], ys[1],
+                                   int64_t(op.getGroups())};
   appendSpatial(integers, xs.drop_front(2), 1);
   appendSpatial(integers, ys.drop_front(2), 1);
   appendWindow(integers, op, ws.drop_front(2));

@@ -1,11 +1,11 @@
 //===- LowerMap.cpp - Elementwise ops and reductions to loops -------------===//
 
-#include "Fusion.h"
-#include "Lowering.h"
-
 #include "dialects/Nn/NnShapes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include "Fusion.h"
+#include "Lowering.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -23,12 +23,10 @@ static Value inlineOperand(OpBuilder &builder, Location loc, Value operand,
     return arith::ConstantOp::create(builder, loc, value);
   }
   auto iota = operand.getDefiningOp<nn::IotaOp>();
-  if (!iota || iota.getOffset() ||
-      nn::shapeOf(operand)[iota.getDim()] == 1)
+  if (!iota || iota.getOffset() || nn::shapeOf(operand)[iota.getDim()] == 1)
     return {};
-  Value index =
-      rt::IndexOp::create(builder, loc, builder.getI64Type(),
-                          rank - nn::rankOf(operand) + iota.getDim());
+  Value index = rt::IndexOp::create(builder, loc, builder.getI64Type(),
+                                    rank - nn::rankOf(operand) + iota.getDim());
   Type type = getElementTypeOrSelf(operand);
   if (isa<FloatType>(type))
     return arith::SIToFPOp::create(builder, loc, type, index);
@@ -68,8 +66,7 @@ void Lowering::lowerMap(nn::MapOp op) {
         isRead = true;
         continue;
       }
-      outputs.push_back(
-          broadcastView(resultView(reduce.getResult()), shape));
+      outputs.push_back(broadcastView(resultView(reduce.getResult()), shape));
       kinds.push_back(stringifyReductionKind(reduce.getKind()));
       yielded.push_back(index);
       done.insert(reduce);
@@ -129,24 +126,24 @@ void Lowering::lowerReduce(nn::ReduceOp op) {
 void Lowering::findDeferred() {
   for (auto op : source.getBody().front().getOps<nn::MapOp>()) {
     Type type = op.getResult(0).getType();
-    if (!addsItsArguments(op) ||
-        !getElementTypeOrSelf(type).isF32())
+    if (!addsItsArguments(op) || !getElementTypeOrSelf(type).isF32())
       continue;
     SmallVector<Operation *> products;
     SmallVector<Value> others;
     for (Value operand : op.getOperands()) {
       Operation *producer = operand.getDefiningOp();
-      bool isProduct = isa_and_nonnull<nn::ContractOp, nn::ScatterAddOp>(producer) &&
-                       operand.hasOneUse() && operand.getType() == type;
+      bool isProduct =
+          isa_and_nonnull<nn::ContractOp, nn::ScatterAddOp>(producer) &&
+          operand.hasOneUse() && operand.getType() == type;
       if (!isProduct) {
         others.push_back(operand);
         continue;
       }
       products.push_back(producer);
     }
-    bool inPlace = others.empty() ||
-                   (others.size() == 1 && others[0].getType() == type &&
-                    isa<BlockArgument>(others[0]));
+    bool inPlace =
+        others.empty() || (others.size() == 1 && others[0].getType() == type &&
+                           isa<BlockArgument>(others[0]));
     for (Operation *product : products)
       if (inPlace || isa<nn::ScatterAddOp>(product))
         deferred.insert(product);

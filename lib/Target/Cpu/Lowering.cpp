@@ -4,9 +4,8 @@
 
 #include "dialects/Nn/NnShapes.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-
 #include "llvm/ADT/TypeSwitch.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -51,8 +50,8 @@ void Lowering::bindArguments() {
   for (BlockArgument argument : source.getArguments()) {
     int64_t index =
         plannedIndex(plan, source.getArgAttrDict(argument.getArgNumber()));
-    views[argument] = denseView(index, nn::shapeOf(argument),
-                                getElementTypeOrSelf(argument));
+    views[argument] =
+        denseView(index, nn::shapeOf(argument), getElementTypeOrSelf(argument));
     storage[index].isConsumed = true;
   }
   // Sums are used up by the update, which does not return them; all else is
@@ -70,8 +69,9 @@ void Lowering::bindArguments() {
 //===----------------------------------------------------------------------===//
 
 bool Lowering::canWriteStrided(Operation *op) {
-  return isa_and_nonnull<nn::MapOp, nn::ContractOp, nn::ReduceOp, nn::AttentionOp,
-                         nn::AttentionGradOp, nn::RopeOp>(op) &&
+  return isa_and_nonnull<nn::MapOp, nn::ContractOp, nn::ReduceOp,
+                         nn::AttentionOp, nn::AttentionGradOp, nn::RopeOp>(
+             op) &&
          !deferred.contains(op);
 }
 
@@ -173,8 +173,8 @@ View Lowering::computeView(Value value) {
           inputs.push_back(broadcastView(viewOf(op.getOffset()), shape));
         loops(shape, inputs, {view}, {"store"},
               [&](OpBuilder &b, ValueRange arguments) -> SmallVector<Value> {
-                Value index = rt::IndexOp::create(b, loc, b.getI64Type(),
-                                                  op.getDim());
+                Value index =
+                    rt::IndexOp::create(b, loc, b.getI64Type(), op.getDim());
                 if (!arguments.empty())
                   index = arith::AddIOp::create(b, loc, index, arguments[0]);
                 Type type = view.elementType;
@@ -242,8 +242,7 @@ View Lowering::temporaryFor(Value value) {
 
 View Lowering::resultView(Value result) {
   auto wanted = demands.find(result);
-  View view =
-      wanted != demands.end() ? wanted->second : temporaryFor(result);
+  View view = wanted != demands.end() ? wanted->second : temporaryFor(result);
   views[result] = view;
   return view;
 }
@@ -348,14 +347,14 @@ void Lowering::lowerPad(nn::PadOp op) {
        sliceView(whole, op.getLow(), steps, nn::shapeOf(op.getInput())));
 }
 
-/// Copies results to their persistent places; the layout of storage then removes
-/// the copies of what can be computed in place.
+/// Copies results to their persistent places; the layout of storage then
+/// removes the copies of what can be computed in place.
 void Lowering::lowerReturn(func::ReturnOp op) {
   const memory::MemoryPlan &plan = program.layout.memory;
   std::vector<std::pair<View, View>> copies;
   for (OpOperand &operand : op->getOpOperands()) {
-    int64_t index =
-        plannedIndex(plan, source.getResultAttrDict(operand.getOperandNumber()));
+    int64_t index = plannedIndex(
+        plan, source.getResultAttrDict(operand.getOperandNumber()));
     Value value = operand.get();
     View from = viewOf(value);
     View to = denseView(index, nn::shapeOf(value), getElementTypeOrSelf(value));

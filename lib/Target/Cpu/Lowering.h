@@ -13,21 +13,20 @@
 #ifndef ESPALIER_LIB_TARGET_CPU_LOWERING_H
 #define ESPALIER_LIB_TARGET_CPU_LOWERING_H
 
-#include "Product.h"
-#include "StorageLayout.h"
-#include "View.h"
-
 #include "dialects/Dist/Dist.h"
 #include "dialects/Nn/Nn.h"
 #include "dialects/Rt/Rt.h"
 #include "espalier/Target/Cpu.h"
 
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 
-#include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/StringMap.h"
+#include "Product.h"
+#include "StorageLayout.h"
+#include "View.h"
 
 namespace espalier::cpu {
 
@@ -110,8 +109,8 @@ private:
   using LoopBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
       mlir::OpBuilder &, mlir::ValueRange)>;
   void loops(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<View> inputs,
-             llvm::ArrayRef<View> outputs, llvm::ArrayRef<llvm::StringRef> kinds,
-             LoopBody body);
+             llvm::ArrayRef<View> outputs,
+             llvm::ArrayRef<llvm::StringRef> kinds, LoopBody body);
   void copy(const View &from, const View &to);
   /// Converts the elements where the types differ.
   void convert(const View &from, const View &to);

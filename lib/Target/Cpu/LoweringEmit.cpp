@@ -1,8 +1,8 @@
 //===- LoweringEmit.cpp - How the lowering makes rt ops -------------------===//
 
-#include "Lowering.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include "Lowering.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -11,7 +11,8 @@ using namespace espalier::cpu;
 Value Lowering::buffer(const View &view) {
   int64_t bytes = memory::bytesOfElement(view.elementType);
   if (ElementsAttr constant = storage[view.storage].constant) {
-    // The whole of it; a part of a constant is copied by its walk, from offset 0.
+    // The whole of it; a part of a constant is copied by its walk, from offset
+    // 0.
     auto type = MemRefType::get({constant.getNumElements() - view.offset},
                                 view.elementType);
     if (view.offset == 0)
@@ -63,12 +64,13 @@ void Lowering::convert(const View &from, const View &to) {
     return copy(from, to);
   bool widen = from.elementType.getIntOrFloatBitWidth() <
                to.elementType.getIntOrFloatBitWidth();
-  loops(to.shape, {from}, {to}, {"store"},
-        [&](OpBuilder &b, ValueRange arguments) -> SmallVector<Value> {
-          if (widen)
-            return {arith::ExtFOp::create(b, loc, to.elementType, arguments[0])};
-          return {arith::TruncFOp::create(b, loc, to.elementType, arguments[0])};
-        });
+  loops(
+      to.shape, {from}, {to}, {"store"},
+      [&](OpBuilder &b, ValueRange arguments) -> SmallVector<Value> {
+        if (widen)
+          return {arith::ExtFOp::create(b, loc, to.elementType, arguments[0])};
+        return {arith::TruncFOp::create(b, loc, to.elementType, arguments[0])};
+      });
 }
 
 void Lowering::fill(const View &to, TypedAttr value) {

@@ -16,9 +16,10 @@ constexpr int64_t mostCalls = 128;
 } // namespace
 
 /// Which tensors of left, right, result a class of letters occurs in.
-static constexpr std::array<bool, 3> occursIn[4] = {
-    {true, true, true}, {true, false, true}, {false, true, true},
-    {true, true, false}};
+static constexpr std::array<bool, 3> occursIn[4] = {{true, true, true},
+                                                    {true, false, true},
+                                                    {false, true, true},
+                                                    {true, true, false}};
 
 static Class classOf(std::array<StringRef, 3> letters, char letter) {
   for (Class kind : {Batch, M, N, K})
@@ -40,7 +41,7 @@ int64_t Product::calls() const {
 
 /// Merges factors that lie behind one another in all tensors of their class.
 static SmallVector<ProductDim> mergeFactors(SmallVector<ProductDim> factors,
-                                        Class kind) {
+                                            Class kind) {
   llvm::erase_if(factors, [](const ProductDim &f) { return f.size == 1; });
   unsigned leader = kind == K ? 0 : 2;
   llvm::stable_sort(factors, [&](const ProductDim &a, const ProductDim &b) {
@@ -50,8 +51,8 @@ static SmallVector<ProductDim> mergeFactors(SmallVector<ProductDim> factors,
   for (const ProductDim &factor : factors) {
     bool behind = !merged.empty();
     for (unsigned t = 0; behind && t < 3; ++t)
-      behind = !occursIn[kind][t] || merged.back().strides[t] ==
-                                         factor.strides[t] * factor.size;
+      behind = !occursIn[kind][t] ||
+               merged.back().strides[t] == factor.strides[t] * factor.size;
     if (!behind) {
       merged.push_back(factor);
       continue;
@@ -148,7 +149,8 @@ SmallVector<char> cpu::matrixOrder(std::array<StringRef, 3> letters,
       {Batch, M, K}, {Batch, K, N}, {Batch, M, N}};
   SmallVector<char> order;
   for (Class kind : orders[tensor])
-    // Letters of a class in the order of one tensor, so that they merge in both.
+    // Letters of a class in the order of one tensor, so that they merge in
+    // both.
     for (char letter : letters[kind == K ? 0 : 2])
       if (classOf(letters, letter) == kind)
         order.push_back(letter);

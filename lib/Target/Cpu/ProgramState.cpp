@@ -20,8 +20,9 @@ static std::string describe(Location loc) {
   if (auto name = dyn_cast<NameLoc>(loc))
     return name.getName().str();
   if (auto fused = dyn_cast<FusedLoc>(loc))
-    return fused.getLocations().empty() ? std::string("?")
-                                        : describe(fused.getLocations().front());
+    return fused.getLocations().empty()
+               ? std::string("?")
+               : describe(fused.getLocations().front());
   if (auto call = dyn_cast<CallSiteLoc>(loc))
     return describe(call.getCallee());
   if (auto file = dyn_cast<FileLineColLoc>(loc))

@@ -5,9 +5,8 @@
 #include "dialects/Rt/Rt.h"
 #include "espalier/Memory/ArenaLayout.h"
 
-#include "mlir/IR/Builders.h"
-
 #include "llvm/ADT/STLExtras.h"
+#include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace espalier;
@@ -76,7 +75,8 @@ bool Layout::isCopy(rt::LoopsOp op) {
   Block &body = op.getBody().front();
   auto yield = cast<rt::YieldOp>(body.getTerminator());
   return op.getInputs().size() == 1 && op.getOutputs().size() == 1 &&
-         op.getKindOf(0) == "store" && yield.getValues()[0] == body.getArgument(0);
+         op.getKindOf(0) == "store" &&
+         yield.getValues()[0] == body.getArgument(0);
 }
 
 /// Whether an op goes over two buffers in one way, element by element, so that
@@ -125,9 +125,9 @@ bool Layout::overwritesAll(Operation *op, int64_t from, int64_t to) {
 /// nothing else of `into` is used while it lives, but where one takes over from
 /// the other in place.
 bool Layout::canMerge(int64_t from, int64_t into) {
-  if (from == into || storage[from].persistent >= 0 ||
-      storage[from].constant || storage[into].constant ||
-      storage[from].bytes != storage[into].bytes || uses[from].empty())
+  if (from == into || storage[from].persistent >= 0 || storage[from].constant ||
+      storage[into].constant || storage[from].bytes != storage[into].bytes ||
+      uses[from].empty())
     return false;
   int64_t first = uses[from].front(), last = uses[from].back();
   for (int64_t use : uses[into]) {
@@ -157,7 +157,8 @@ void Layout::mergeReturned() {
     auto loops = dyn_cast<rt::LoopsOp>(op);
     if (!loops || !isCopy(loops))
       continue;
-    int64_t from = storageOf(op->getOperand(0)), to = storageOf(op->getOperand(1));
+    int64_t from = storageOf(op->getOperand(0)),
+            to = storageOf(op->getOperand(1));
     if (from >= 0 && to >= 0 && storage[to].persistent >= 0 &&
         sameWalk(op, 0, 1) && canMerge(from, to))
       merge(from, to);

@@ -3,9 +3,8 @@
 #ifndef ESPALIER_LIB_TARGET_CPU_VIEW_H
 #define ESPALIER_LIB_TARGET_CPU_VIEW_H
 
-#include "mlir/IR/BuiltinTypes.h"
-
 #include "llvm/ADT/SmallVector.h"
+#include "mlir/IR/BuiltinTypes.h"
 
 #include <optional>
 

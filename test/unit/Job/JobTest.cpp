@@ -1,11 +1,11 @@
 //===- JobTest.cpp - Right jobs are read, wrong ones are told why ---------===//
 
 #include "espalier/Job/Job.h"
+
 #include "espalier/Job/PlanFile.h"
 
-#include "llvm/Support/raw_ostream.h"
-
 #include "gtest/gtest.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace espalier;
 
@@ -215,10 +215,10 @@ TEST(PlanFile, TellsWhatIsWrong) {
   llvm::raw_string_ostream os(text);
   writePlan(smallPlan(), os);
   const std::pair<const char *, const char *> edits[] = {
-      {"version: 1", "version: 2"},       {"size: 4", "size: 0"},
-      {"micro: 8", "micro: x"},           {"axis: dp", "axes: dp"},
-      {"oneDNN", "abacus"},               {"tensors:", "tensor:"},
-      {"shape: [48", "shape: [[48]"},     {"layout: {", "layout: {dp: 1, "},
+      {"version: 1", "version: 2"},   {"size: 4", "size: 0"},
+      {"micro: 8", "micro: x"},       {"axis: dp", "axes: dp"},
+      {"oneDNN", "abacus"},           {"tensors:", "tensor:"},
+      {"shape: [48", "shape: [[48]"}, {"layout: {", "layout: {dp: 1, "},
   };
   for (auto [from, to] : edits) {
     std::string edited = text;

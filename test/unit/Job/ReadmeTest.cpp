@@ -30,7 +30,7 @@ static std::vector<std::string> blocksOf(StringRef page, StringRef language) {
 }
 
 TEST(Readme, ShowsJobsThatAreRead) {
-  std::vector<std::string> blocks = 
+  std::vector<std::string> blocks =
       blocksOf(readFile("lib/Job/README.md"), "yaml");
   EXPECT_EQ(blocks.size(), 2u);
   for (const std::string &block : blocks) {

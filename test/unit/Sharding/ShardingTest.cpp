@@ -109,7 +109,8 @@ namespace {
 /// What a step does to the sharding; on numbers, e2e/ executes them.
 void apply(Sharding &sharding, const ReshardStep &step) {
   auto isLast = [&](unsigned dim) {
-    return !sharding.dims[dim].empty() && sharding.dims[dim].back() == step.axis;
+    return !sharding.dims[dim].empty() &&
+           sharding.dims[dim].back() == step.axis;
   };
   switch (step.kind) {
   case ReshardKind::AllReduce:

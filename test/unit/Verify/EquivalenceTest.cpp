@@ -1,25 +1,25 @@
 //===- EquivalenceTest.cpp - Right plans pass, broken ones do not ---------===//
 
+#include "espalier/Verify/Equivalence.h"
+
 #include "dialects/Dist/Dist.h"
 #include "dialects/Nn/Nn.h"
-#include "espalier/Verify/Equivalence.h"
 #include "espalier/Verify/Shrink.h"
 #include "passes/Partition/Passes.h"
 #include "passes/Sharding/Passes.h"
 
+#include "gtest/gtest.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 
-#include "gtest/gtest.h"
-
 using namespace mlir;
 using namespace espalier;
 
-// A layer with a norm over the batch (whose mean is reduced inside @grad), a summed
-// loss, and an update by the averaged gradient.
+// A layer with a norm over the batch (whose mean is reduced inside @grad), a
+// summed loss, and an update by the averaged gradient.
 static const char *const kProgram = R"mlir(
 dist.mesh @mesh [#dist.mesh_axis<"dp" = 2, "node">]
 

@@ -1,11 +1,11 @@
 //===- Attention.cpp - Attention and its gradient, by tiles ---------------===//
 //
-// Tiles of 32 queries by 64 keys. The forward kernel keeps a running maximum and
-// sum for each query, so that scores never leave the cache; the gradient computes
-// them again from the saved log-sum-exp, in one pass over queries and keys that
-// adds to dk and dv in a fixed order. With `causal`, tiles above the diagonal are
-// skipped. Keys and values are packed once for all heads that share them, padded
-// with zeros, so that every product is one of whole vectors.
+// Tiles of 32 queries by 64 keys. The forward kernel keeps a running maximum
+// and sum for each query, so that scores never leave the cache; the gradient
+// computes them again from the saved log-sum-exp, in one pass over queries and
+// keys that adds to dk and dv in a fixed order. With `causal`, tiles above the
+// diagonal are skipped. Keys and values are packed once for all heads that
+// share them, padded with zeros, so that every product is one of whole vectors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,8 +54,8 @@ template <MaskKind kind, typename Real>
 INLINE void maskScores(Real *scores, int64_t visible, double scale,
                        const Mask &mask, int64_t b, int64_t h, int64_t query,
                        int64_t key) {
-  int64_t at = b * mask.batch + h * mask.head + query * mask.row +
-               key * mask.column;
+  int64_t at =
+      b * mask.batch + h * mask.head + query * mask.row + key * mask.column;
   for (int64_t j = 0; j < visible; ++j) {
     Real score = scores[j] * Real(scale);
     if (kind == MaskKind::Added)
@@ -175,12 +175,11 @@ INLINE void attention(Sizes sizes, In<Real> q, In<Real> k, In<Real> v,
       for (int64_t h = g * share; h < (g + 1) * share; ++h)
         for (int64_t first = 0; first < sizes.s; first += queryTile) {
           int64_t left = sizes.s - first;
-          attendTile<kind>(sizes, q.at(b, h, first), q.row, keys, values, mask,
-                           scale, b, h, first,
-                           left < queryTile ? left : queryTile,
-                           out.at(b, h, first), out.row,
-                           lse + (b * sizes.heads + h) * sizes.s + first,
-                           scores, sums);
+          attendTile<kind>(
+              sizes, q.at(b, h, first), q.row, keys, values, mask, scale, b, h,
+              first, left < queryTile ? left : queryTile, out.at(b, h, first),
+              out.row, lse + (b * sizes.heads + h) * sizes.s + first, scores,
+              sums);
         }
     }
 }
@@ -332,14 +331,14 @@ INLINE void attentionGrad(Sizes sizes, In<Real> q, In<Real> k, In<Real> v,
 #define ROWS(NAME) {NAME, NAME##B, NAME##H, NAME##R}
 
 #define ATTENTION(REAL, SUFFIX, KIND)                                          \
-  KERNEL(attention_##SUFFIX)(                                                  \
-      Context *, const REAL *q, const REAL *k, const REAL *v,                  \
-      const void *mask, REAL *out, REAL *lse, REAL *work, SIZES, STRIDES(q),   \
-      STRIDES(k), STRIDES(v), STRIDES(out), STRIDES(mask), int64_t maskC,      \
-      double scale) {                                                          \
-    attention<MaskKind::KIND, REAL>(                                           \
-        SIZES_VALUE, ROWS(q), ROWS(k), ROWS(v),                                \
-        {mask, maskB, maskH, maskR, maskC}, ROWS(out), lse, work, scale);      \
+  KERNEL(attention_##SUFFIX)(Context *, const REAL *q, const REAL *k,          \
+                             const REAL *v, const void *mask, REAL *out,       \
+                             REAL *lse, REAL *work, SIZES, STRIDES(q),         \
+                             STRIDES(k), STRIDES(v), STRIDES(out),             \
+                             STRIDES(mask), int64_t maskC, double scale) {     \
+    attention<MaskKind::KIND, REAL>(SIZES_VALUE, ROWS(q), ROWS(k), ROWS(v),    \
+                                    {mask, maskB, maskH, maskR, maskC},        \
+                                    ROWS(out), lse, work, scale);              \
   }                                                                            \
   KERNEL(attention_grad_##SUFFIX)(                                             \
       Context *, const REAL *q, const REAL *k, const REAL *v,                  \

@@ -1,12 +1,12 @@
 //===- Kernels.h - How the kernels of the library are written ---*- C++ -*-===//
 //
-// A kernel is a function espalierKernel_NAME(context, buffers..., constants...).
-// The build compiles it to unoptimized bitcode; the compiler links it into a
-// program, inlines it into a function that passes the constants (sizes, strides)
-// as literals and distinct buffers as distinct pointers, and only then optimizes.
-// So kernels are plain loops over sizes that look like variables and become
-// constants. They say nothing of aliasing: an output may be an input only where
-// the kernel's comment says so.
+// A kernel is a function espalierKernel_NAME(context, buffers...,
+// constants...). The build compiles it to unoptimized bitcode; the compiler
+// links it into a program, inlines it into a function that passes the constants
+// (sizes, strides) as literals and distinct buffers as distinct pointers, and
+// only then optimizes. So kernels are plain loops over sizes that look like
+// variables and become constants. They say nothing of aliasing: an output may
+// be an input only where the kernel's comment says so.
 //
 // Sums over a row may be split into lanes by the vectorizer (rowSum); no other
 // operation is reordered.
@@ -16,9 +16,9 @@
 #ifndef ESPALIER_LIB_TARGET_CPU_KERNELS_KERNELS_H
 #define ESPALIER_LIB_TARGET_CPU_KERNELS_KERNELS_H
 
-#include "Math.h"
-
 #include "espalier/runtime/abi.h"
+
+#include "Math.h"
 
 #define KERNEL(NAME)                                                           \
   extern "C" __attribute__((always_inline)) void espalierKernel_##NAME

@@ -3,7 +3,8 @@
 // Branch-free, so that a loop that calls them becomes vector code, and without
 // calls. Each is within two units in the last place of the exact value over the
 // whole range, subnormal numbers, infinities and NaN included, but for sine and
-// cosine of arguments beyond 2^30, where the reduction by pi has no digits left.
+// cosine of arguments beyond 2^30, where the reduction by pi has no digits
+// left.
 //
 // exp, log, sine and cosine reduce their argument and evaluate polynomials of
 // Cephes (S. Moshier, 1992); erf's were fitted for this file.

@@ -34,8 +34,7 @@ template <typename Real>
 INLINE void softmaxGrad(const Real *y, const Real *dy, Real *dx, int64_t rows,
                         int64_t columns) {
   for (int64_t row = 0; row < rows; ++row) {
-    Real dot =
-        rowSum<Real>(columns, [&](int64_t i) { return y[i] * dy[i]; });
+    Real dot = rowSum<Real>(columns, [&](int64_t i) { return y[i] * dy[i]; });
     for (int64_t i = 0; i < columns; ++i)
       dx[i] = y[i] * (dy[i] - dot);
     y += columns, dy += columns, dx += columns;
@@ -56,10 +55,12 @@ INLINE Statistics<Real> statisticsOf(const Real *x, int64_t columns,
                                      double epsilon) {
   Real mean =
       rowSum<Real>(columns, [&](int64_t i) { return x[i]; }) / Real(columns);
-  Real variance = rowSum<Real>(columns, [&](int64_t i) {
-                    Real centred = x[i] - mean;
-                    return centred * centred;
-                  }) / Real(columns);
+  Real variance = rowSum<Real>(columns,
+                               [&](int64_t i) {
+                                 Real centred = x[i] - mean;
+                                 return centred * centred;
+                               }) /
+                  Real(columns);
   return {mean, 1 / sqrt(variance + Real(epsilon))};
 }
 
@@ -129,8 +130,7 @@ INLINE void rmsNormGrad(const Real *x, const Real *dy, const Real *scale,
   for (int64_t row = 0; row < rows; ++row) {
     Real inverse = inverseRms(x, columns, epsilon);
     auto g = [&](int64_t i) { return scale ? dy[i] * scale[i] : dy[i]; };
-    Real slope = rowSum<Real>(columns,
-                              [&](int64_t i) { return g(i) * x[i]; }) *
+    Real slope = rowSum<Real>(columns, [&](int64_t i) { return g(i) * x[i]; }) *
                  inverse * inverse / Real(columns);
     for (int64_t i = 0; i < columns; ++i) {
       dscale[i] += dy[i] * x[i] * inverse;
@@ -150,8 +150,8 @@ INLINE void crossEntropy(const Real *logits, const Index *labels, Real *loss,
                          int64_t ignored) {
   for (int64_t row = 0; row < rows; ++row, logits += columns) {
     Real most = rowMax(columns, logits);
-    Real sum = rowSum<Real>(columns,
-                            [&](int64_t i) { return exp(logits[i] - most); });
+    Real sum =
+        rowSum<Real>(columns, [&](int64_t i) { return exp(logits[i] - most); });
     lse[row] = most + log(sum);
     int64_t label = labels[row];
     loss[row] = label == ignored ? 0 : lse[row] - logits[label];
@@ -207,10 +207,9 @@ INLINE void crossEntropyGrad(const Real *logits, const Index *labels,
                             double epsilon) {                                  \
     rmsNorm(x, scale, y, rows, columns, epsilon);                              \
   }                                                                            \
-  KERNEL(rms_norm_grad_##SUFFIX)(Context *, const REAL *x, const REAL *dy,     \
-                                 const REAL *scale, REAL *dx, REAL *dscale,    \
-                                 int64_t rows, int64_t columns,                \
-                                 double epsilon) {                             \
+  KERNEL(rms_norm_grad_##SUFFIX)(                                              \
+      Context *, const REAL *x, const REAL *dy, const REAL *scale, REAL *dx,   \
+      REAL *dscale, int64_t rows, int64_t columns, double epsilon) {           \
     rmsNormGrad(x, dy, scale, dx, dscale, rows, columns, epsilon);             \
   }
 

@@ -26,10 +26,9 @@ INLINE void scatterAdd(const Index *indices, const Real *updates, Real *table,
 }
 
 #define GATHER(BITS, INDEX, SUFFIX)                                            \
-  KERNEL(gather_##BITS##_##SUFFIX)(Context *, const uint##BITS##_t *table,     \
-                                   const INDEX *indices,                       \
-                                   uint##BITS##_t *result, int64_t count,      \
-                                   int64_t, int64_t width) {                   \
+  KERNEL(gather_##BITS##_##SUFFIX)(                                            \
+      Context *, const uint##BITS##_t *table, const INDEX *indices,            \
+      uint##BITS##_t *result, int64_t count, int64_t, int64_t width) {         \
     gather(table, indices, result, count, width);                              \
   }
 #define SCATTER(REAL, SUFFIX, INDEX, INDEX_SUFFIX)                             \

@@ -174,11 +174,14 @@ struct Convolution {
       int64_t k0, int64_t k1, int64_t k2, int64_t s0, int64_t s1, int64_t s2,  \
       int64_t p0, int64_t p1, int64_t p2, int64_t d0, int64_t d1, int64_t d2
 #define WINDOW_VALUE                                                           \
-  {{i0, i1, i2}, {o0, o1, o2}, {k0, k1, k2},                                   \
-   {s0, s1, s2}, {p0, p1, p2}, {d0, d1, d2}}
+  {                                                                            \
+    {i0, i1, i2}, {o0, o1, o2}, {k0, k1, k2}, {s0, s1, s2}, {p0, p1, p2}, {    \
+      d0, d1, d2                                                               \
+    }                                                                          \
+  }
 
 #define CONVOLUTION(NAME, METHOD, REAL, X, F, Y)                               \
-  KERNEL(NAME)(Context *context, X *x, F *filter, Y *y, REAL *patches,         \
+  KERNEL(NAME)(Context * context, X * x, F * filter, Y * y, REAL * patches,    \
                int64_t batch, int64_t channels, int64_t features,              \
                int64_t groups, WINDOW) {                                       \
     Convolution<REAL>{context, batch,        channels, features,               \
@@ -233,37 +236,39 @@ INLINE void forOutputs(int64_t planes, const Window &w, Visit visit) {
 
 template <typename Real>
 INLINE void maxPool(const Real *x, Real *y, int64_t planes, const Window &w) {
-  forOutputs(planes, w, [&](int64_t plane, int64_t od, int64_t oh, int64_t ow,
-                            int64_t at) {
-    const Real *image = x + plane * w.inSize();
-    Real most = minusInfinity<Real>;
-    forWindow(w, od, oh, ow, [&](int64_t i) {
-      // NaN stays.
-      most = image[i] > most || image[i] != image[i] ? image[i] : most;
-    });
-    y[at] = most;
-  });
+  forOutputs(
+      planes, w,
+      [&](int64_t plane, int64_t od, int64_t oh, int64_t ow, int64_t at) {
+        const Real *image = x + plane * w.inSize();
+        Real most = minusInfinity<Real>;
+        forWindow(w, od, oh, ow, [&](int64_t i) {
+          // NaN stays.
+          most = image[i] > most || image[i] != image[i] ? image[i] : most;
+        });
+        y[at] = most;
+      });
 }
 
 template <typename Real>
-INLINE void maxPoolGrad(const Real *x, const Real *dy, Real *dx,
-                        int64_t planes, const Window &w) {
+INLINE void maxPoolGrad(const Real *x, const Real *dy, Real *dx, int64_t planes,
+                        const Window &w) {
   for (int64_t i = 0; i < planes * w.inSize(); ++i)
     dx[i] = 0;
-  forOutputs(planes, w, [&](int64_t plane, int64_t od, int64_t oh, int64_t ow,
-                            int64_t at) {
-    const Real *image = x + plane * w.inSize();
-    Real most = minusInfinity<Real>;
-    int64_t first = -1;
-    forWindow(w, od, oh, ow, [&](int64_t i) {
-      bool larger = image[i] > most || first < 0 ||
-                    (image[i] != image[i] && most == most);
-      most = larger ? image[i] : most;
-      first = larger ? i : first;
-    });
-    if (first >= 0)
-      dx[plane * w.inSize() + first] += dy[at];
-  });
+  forOutputs(
+      planes, w,
+      [&](int64_t plane, int64_t od, int64_t oh, int64_t ow, int64_t at) {
+        const Real *image = x + plane * w.inSize();
+        Real most = minusInfinity<Real>;
+        int64_t first = -1;
+        forWindow(w, od, oh, ow, [&](int64_t i) {
+          bool larger = image[i] > most || first < 0 ||
+                        (image[i] != image[i] && most == most);
+          most = larger ? image[i] : most;
+          first = larger ? i : first;
+        });
+        if (first >= 0)
+          dx[plane * w.inSize() + first] += dy[at];
+      });
 }
 
 /// How many elements a mean is over. Padding behind the high pad never counts.
@@ -286,13 +291,14 @@ INLINE int64_t windowCount(const Window &w, const int64_t (&high)[3],
 template <typename Real>
 INLINE void avgPool(const Real *x, Real *y, int64_t planes, const Window &w,
                     const int64_t (&high)[3], int64_t countPads) {
-  forOutputs(planes, w, [&](int64_t plane, int64_t od, int64_t oh, int64_t ow,
-                            int64_t at) {
-    Real sum = 0;
-    forWindow(w, od, oh, ow,
-              [&](int64_t i) { sum += x[plane * w.inSize() + i]; });
-    y[at] = sum / Real(windowCount(w, high, countPads, {od, oh, ow}));
-  });
+  forOutputs(
+      planes, w,
+      [&](int64_t plane, int64_t od, int64_t oh, int64_t ow, int64_t at) {
+        Real sum = 0;
+        forWindow(w, od, oh, ow,
+                  [&](int64_t i) { sum += x[plane * w.inSize() + i]; });
+        y[at] = sum / Real(windowCount(w, high, countPads, {od, oh, ow}));
+      });
 }
 
 template <typename Real>
@@ -301,13 +307,14 @@ INLINE void avgPoolGrad(const Real *dy, Real *dx, int64_t planes,
                         int64_t countPads) {
   for (int64_t i = 0; i < planes * w.inSize(); ++i)
     dx[i] = 0;
-  forOutputs(planes, w, [&](int64_t plane, int64_t od, int64_t oh, int64_t ow,
-                            int64_t at) {
-    Real share =
-        dy[at] / Real(windowCount(w, high, countPads, {od, oh, ow}));
-    forWindow(w, od, oh, ow,
-              [&](int64_t i) { dx[plane * w.inSize() + i] += share; });
-  });
+  forOutputs(
+      planes, w,
+      [&](int64_t plane, int64_t od, int64_t oh, int64_t ow, int64_t at) {
+        Real share =
+            dy[at] / Real(windowCount(w, high, countPads, {od, oh, ow}));
+        forWindow(w, od, oh, ow,
+                  [&](int64_t i) { dx[plane * w.inSize() + i] += share; });
+      });
 }
 
 #define POOLS(REAL, SUFFIX)                                                    \
@@ -315,9 +322,9 @@ INLINE void avgPoolGrad(const Real *dy, Real *dx, int64_t planes,
                             WINDOW, int64_t, int64_t, int64_t, int64_t) {      \
     maxPool(x, y, planes, WINDOW_VALUE);                                       \
   }                                                                            \
-  KERNEL(max_pool_grad_##SUFFIX)(                                              \
-      Context *, const REAL *x, const REAL *dy, REAL *dx, int64_t planes,      \
-      WINDOW, int64_t, int64_t, int64_t, int64_t) {                            \
+  KERNEL(max_pool_grad_##SUFFIX)(Context *, const REAL *x, const REAL *dy,     \
+                                 REAL *dx, int64_t planes, WINDOW, int64_t,    \
+                                 int64_t, int64_t, int64_t) {                  \
     maxPoolGrad(x, dy, dx, planes, WINDOW_VALUE);                              \
   }                                                                            \
   KERNEL(avg_pool_##SUFFIX)(Context *, const REAL *x, REAL *y, int64_t planes, \

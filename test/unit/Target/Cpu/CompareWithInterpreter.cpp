@@ -81,7 +81,8 @@ Tensor randomTensor(mlir::RankedTensorType type, std::mt19937 &random,
   Tensor tensor(type);
   std::uniform_real_distribution<double> uniform(-comparison.scale,
                                                  comparison.scale);
-  int64_t range = type.getElementType().isInteger(1) ? 2 : comparison.indexRange;
+  int64_t range =
+      type.getElementType().isInteger(1) ? 2 : comparison.indexRange;
   std::uniform_int_distribution<int64_t> index(0, range - 1);
   for (double &element : tensor.floats)
     element = uniform(random);
@@ -99,8 +100,8 @@ void expectNear(Exchange &actual, const Tensor &expected, double tolerance) {
   if (llvm::cast<mlir::Type>(expected.elementType).isBF16())
     tolerance = std::max(tolerance, 1.0 / 128);
   for (int64_t i = 0; i < expected.size(); ++i) {
-    double wanted = expected.isFloat() ? expected.floats[i]
-                                       : double(expected.integers[i]);
+    double wanted =
+        expected.isFloat() ? expected.floats[i] : double(expected.integers[i]);
     double got = actual.read(i);
     bool same = wanted == got || (std::isnan(wanted) && std::isnan(got)) ||
                 std::abs(wanted - got) <= tolerance * most;
@@ -116,7 +117,8 @@ void runBoth(CompiledProgram &program, const std::string &name,
   std::mt19937 random(7);
   Tensors arguments;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    auto type = llvm::cast<mlir::RankedTensorType>(function.getArgumentTypes()[i]);
+    auto type =
+        llvm::cast<mlir::RankedTensorType>(function.getArgumentTypes()[i]);
     arguments.push_back(randomTensor(type, random, comparison));
     Exchange(program, function.getArgAttrDict(i), type.getElementType())
         .write(arguments.back());
@@ -138,8 +140,7 @@ void runBoth(CompiledProgram &program, const std::string &name,
 CompiledProgram test::compare(const std::vector<std::string> &arguments,
                               const std::vector<std::string> &results,
                               const std::string &body, Comparison comparison) {
-  CompiledProgram program =
-      CompiledProgram::ofBody(arguments, results, body);
+  CompiledProgram program = CompiledProgram::ofBody(arguments, results, body);
   SCOPED_TRACE(body);
   runBoth(program, "first", comparison);
   return program;

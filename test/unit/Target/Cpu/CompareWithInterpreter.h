@@ -10,7 +10,8 @@ namespace espalier::test {
 struct Comparison {
   /// Integer arguments are drawn from 0 .. indexRange-1.
   int64_t indexRange = 2;
-  /// Largest difference, as a part of the largest element of the result, or of 1.
+  /// Largest difference, as a part of the largest element of the result, or
+  /// of 1.
   double tolerance = 1e-5;
   /// Floats are uniform in [-scale, scale).
   double scale = 1.0;

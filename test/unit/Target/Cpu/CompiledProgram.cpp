@@ -5,13 +5,12 @@
 #include "dialects/Dist/Dist.h"
 #include "dialects/Nn/Nn.h"
 
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
-
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/TargetSelect.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -37,16 +36,18 @@ static void testGemm(EspalierContext *, int32_t transposeA, int32_t transposeB,
       for (int64_t j = 0; j < n; ++j) {
         double sum = 0;
         for (int64_t p = 0; p < k; ++p)
-          sum += double(a[s * strideA + (transposeA ? p * lda + i : i * lda + p)]) *
-                 b[s * strideB + (transposeB ? j * ldb + p : p * ldb + j)];
+          sum +=
+              double(
+                  a[s * strideA + (transposeA ? p * lda + i : i * lda + p)]) *
+              b[s * strideB + (transposeB ? j * ldb + p : p * ldb + j)];
         float &out = c[s * strideC + i * ldc + j];
         out = float(alpha * sum + (beta == 0 ? 0 : beta * out));
       }
 }
 
-static void testAllReduce(EspalierContext *, int32_t, int32_t, EspalierReduction,
-                          EspalierDtype, int32_t, const uint64_t *,
-                          const uint64_t *) {}
+static void testAllReduce(EspalierContext *, int32_t, int32_t,
+                          EspalierReduction, EspalierDtype, int32_t,
+                          const uint64_t *, const uint64_t *) {}
 static void testMark(EspalierContext *, int32_t) {}
 
 static void testBlocks(EspalierContext *context, int32_t, int32_t,
@@ -83,7 +84,8 @@ CompiledProgram::CompiledProgram(const std::string &text,
                   mlir::math::MathDialect, mlir::func::FuncDialect>();
   mlirContext = std::make_unique<mlir::MLIRContext>(
       registry, mlir::MLIRContext::Threading::DISABLED);
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, mlirContext.get());
+  auto module =
+      mlir::parseSourceString<mlir::ModuleOp>(text, mlirContext.get());
   if (!module) {
     ADD_FAILURE() << "cannot parse\n" << text;
     return;

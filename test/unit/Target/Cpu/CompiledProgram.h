@@ -1,7 +1,9 @@
-//===- CompiledProgram.h - A compiled program in the test's process -*- C++ -*-===//
+//===- CompiledProgram.h - A compiled program in the test's process -*- C++
+//-*-===//
 //
 // Compiles a module's text, loads the object with a runtime of its own (naive
-// products, collectives of one rank), and runs its functions on tensors by name.
+// products, collectives of one rank), and runs its functions on tensors by
+// name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,11 +13,10 @@
 #include "espalier/Target/Cpu.h"
 #include "espalier/runtime/abi.h"
 
-#include "mlir/IR/MLIRContext.h"
-#include "mlir/IR/OwningOpRef.h"
-
 #include "gtest/gtest.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
 
 #include <memory>
 #include <string>
@@ -29,8 +30,8 @@ public:
   /// wrong; the object is then unusable (ok() is false).
   explicit CompiledProgram(const std::string &text,
                            cpu::CompileOptions options = {});
-  /// A program whose @first is a function of `arguments` (role input), named a0,
-  /// a1, ..., with results (role output) r0, r1, ...: `signature` as in
+  /// A program whose @first is a function of `arguments` (role input), named
+  /// a0, a1, ..., with results (role output) r0, r1, ...: `signature` as in
   /// "(%x: tensor<4xf32>) -> tensor<4xf32>", `body` with its return.
   static CompiledProgram ofBody(const std::vector<std::string> &argumentTypes,
                                 const std::vector<std::string> &resultTypes,

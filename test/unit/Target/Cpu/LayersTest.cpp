@@ -1,8 +1,8 @@
 //===- LayersTest.cpp - Attention, windows and rope, compiled -------------===//
 
-#include "CompareWithInterpreter.h"
-
 #include "llvm/Support/FormatVariadic.h"
+
+#include "CompareWithInterpreter.h"
 
 using namespace espalier::test;
 using llvm::formatv;
@@ -32,7 +32,8 @@ void compareAttention(Shape n, bool causal, const std::string &mask,
               k = tensor({n.batch, n.groups, n.t, n.d}, type),
               v = tensor({n.batch, n.groups, n.t, n.e}, type),
               o = tensor({n.batch, n.heads, n.s, n.e}, type),
-              l = tensor({n.batch, n.heads, n.s}, type == "bf16" ? "f32" : type);
+              l = tensor({n.batch, n.heads, n.s},
+                         type == "bf16" ? "f32" : type);
   std::string operand = mask.empty() ? "" : " mask %a4";
   std::string flag = causal ? " causal" : "";
   std::string maskType = mask.empty() ? "" : ", " + mask;
@@ -64,7 +65,8 @@ TEST(Attention, Causal) {
   compareAttention({2, 2, 2, 64, 64, 16, 16}, true, "");
   compareAttention({1, 2, 1, 65, 65, 8, 8}, true, "");
   compareAttention({1, 1, 1, 3, 70, 8, 8}, true, "");
-  compareAttention({1, 1, 1, 70, 3, 8, 8}, true, ""); // queries that see nothing
+  compareAttention({1, 1, 1, 70, 3, 8, 8}, true,
+                   ""); // queries that see nothing
 }
 
 TEST(Attention, Masks) {
@@ -78,18 +80,27 @@ TEST(Attention, Masks) {
 TEST(Attention, ReadsAndWritesHeadsInPlace) {
   CompiledProgram program = compare(
       {tensor({2, 9, 96})}, {tensor({2, 9, 32})},
-      "%q0 = nn.slice %a0 offsets = [0, 0, 0] strides = [1, 1, 1] : tensor<2x9x96xf32> -> tensor<2x9x32xf32>\n"
-      "%k0 = nn.slice %a0 offsets = [0, 0, 32] strides = [1, 1, 1] : tensor<2x9x96xf32> -> tensor<2x9x32xf32>\n"
-      "%v0 = nn.slice %a0 offsets = [0, 0, 64] strides = [1, 1, 1] : tensor<2x9x96xf32> -> tensor<2x9x32xf32>\n"
+      "%q0 = nn.slice %a0 offsets = [0, 0, 0] strides = [1, 1, 1] : "
+      "tensor<2x9x96xf32> -> tensor<2x9x32xf32>\n"
+      "%k0 = nn.slice %a0 offsets = [0, 0, 32] strides = [1, 1, 1] : "
+      "tensor<2x9x96xf32> -> tensor<2x9x32xf32>\n"
+      "%v0 = nn.slice %a0 offsets = [0, 0, 64] strides = [1, 1, 1] : "
+      "tensor<2x9x96xf32> -> tensor<2x9x32xf32>\n"
       "%q1 = nn.reshape %q0 : tensor<2x9x32xf32> -> tensor<2x9x4x8xf32>\n"
       "%k1 = nn.reshape %k0 : tensor<2x9x32xf32> -> tensor<2x9x4x8xf32>\n"
       "%v1 = nn.reshape %v0 : tensor<2x9x32xf32> -> tensor<2x9x4x8xf32>\n"
-      "%q = nn.transpose %q1 [0, 2, 1, 3] : tensor<2x9x4x8xf32> -> tensor<2x4x9x8xf32>\n"
-      "%k = nn.transpose %k1 [0, 2, 1, 3] : tensor<2x9x4x8xf32> -> tensor<2x4x9x8xf32>\n"
-      "%v = nn.transpose %v1 [0, 2, 1, 3] : tensor<2x9x4x8xf32> -> tensor<2x4x9x8xf32>\n"
-      "%o, %l = nn.attention %q, %k, %v causal scale = 0.5 : (tensor<2x4x9x8xf32>, "
-      "tensor<2x4x9x8xf32>, tensor<2x4x9x8xf32>) -> (tensor<2x4x9x8xf32>, tensor<2x4x9xf32>)\n"
-      "%t = nn.transpose %o [0, 2, 1, 3] : tensor<2x4x9x8xf32> -> tensor<2x9x4x8xf32>\n"
+      "%q = nn.transpose %q1 [0, 2, 1, 3] : tensor<2x9x4x8xf32> -> "
+      "tensor<2x4x9x8xf32>\n"
+      "%k = nn.transpose %k1 [0, 2, 1, 3] : tensor<2x9x4x8xf32> -> "
+      "tensor<2x4x9x8xf32>\n"
+      "%v = nn.transpose %v1 [0, 2, 1, 3] : tensor<2x9x4x8xf32> -> "
+      "tensor<2x4x9x8xf32>\n"
+      "%o, %l = nn.attention %q, %k, %v causal scale = 0.5 : "
+      "(tensor<2x4x9x8xf32>, "
+      "tensor<2x4x9x8xf32>, tensor<2x4x9x8xf32>) -> (tensor<2x4x9x8xf32>, "
+      "tensor<2x4x9xf32>)\n"
+      "%t = nn.transpose %o [0, 2, 1, 3] : tensor<2x4x9x8xf32> -> "
+      "tensor<2x9x4x8xf32>\n"
       "%r = nn.reshape %t : tensor<2x9x4x8xf32> -> tensor<2x9x32xf32>\n"
       "return %r : tensor<2x9x32xf32>");
   EXPECT_EQ(program.object.rt.find("rt.loops"), std::string::npos)
@@ -111,9 +122,9 @@ struct Conv {
 void compareConv(const Conv &conv, const std::string &type = "f32") {
   std::string x = tensor(conv.x, type), w = tensor(conv.w, type),
               y = tensor(conv.y, type);
-  std::string window =
-      formatv("strides = [{0}] pads = [{1}] - [{2}] dilations = [{3}] groups = {4}",
-              conv.strides, conv.low, conv.high, conv.dilations, conv.groups);
+  std::string window = formatv(
+      "strides = [{0}] pads = [{1}] - [{2}] dilations = [{3}] groups = {4}",
+      conv.strides, conv.low, conv.high, conv.dilations, conv.groups);
   compare({x, w, y}, {y, x, w},
           formatv("%y = nn.conv %a0, %a1 {0} : {1}, {2} -> {3}\n"
                   "%x = nn.conv_input_grad %a2, %a1 {0} : {3}, {2} -> {1}\n"
@@ -125,20 +136,62 @@ void compareConv(const Conv &conv, const std::string &type = "f32") {
 } // namespace
 
 TEST(Windows, Convolutions) {
-  compareConv({{2, 3, 8, 9}, {4, 3, 3, 3}, {2, 4, 8, 9}, "1, 1", "1, 1", "1, 1", "1, 1", 1});
-  compareConv({{2, 4, 9, 7}, {6, 2, 3, 2}, {2, 6, 4, 4}, "2, 2", "0, 1", "0, 1", "1, 1", 2});
-  compareConv({{1, 3, 7, 7}, {3, 1, 3, 3}, {1, 3, 5, 5}, "1, 1", "1, 1", "1, 1", "2, 2", 3});
-  compareConv({{2, 5, 4, 4}, {3, 5, 1, 1}, {2, 3, 4, 4}, "1, 1", "0, 0", "0, 0", "1, 1", 1});
+  compareConv({{2, 3, 8, 9},
+               {4, 3, 3, 3},
+               {2, 4, 8, 9},
+               "1, 1",
+               "1, 1",
+               "1, 1",
+               "1, 1",
+               1});
+  compareConv({{2, 4, 9, 7},
+               {6, 2, 3, 2},
+               {2, 6, 4, 4},
+               "2, 2",
+               "0, 1",
+               "0, 1",
+               "1, 1",
+               2});
+  compareConv({{1, 3, 7, 7},
+               {3, 1, 3, 3},
+               {1, 3, 5, 5},
+               "1, 1",
+               "1, 1",
+               "1, 1",
+               "2, 2",
+               3});
+  compareConv({{2, 5, 4, 4},
+               {3, 5, 1, 1},
+               {2, 3, 4, 4},
+               "1, 1",
+               "0, 0",
+               "0, 0",
+               "1, 1",
+               1});
   compareConv({{2, 3, 11}, {4, 3, 4}, {2, 4, 5}, "2", "1", "0", "1", 1});
-  compareConv({{1, 2, 4, 5, 6}, {3, 2, 2, 3, 2}, {1, 3, 3, 5, 5}, "1, 1, 1",
-               "0, 1, 0", "0, 1, 0", "1, 1, 1", 1});
-  compareConv({{1, 2, 5, 5}, {2, 2, 3, 3}, {1, 2, 5, 5}, "1, 1", "1, 1", "1, 1", "1, 1", 1},
+  compareConv({{1, 2, 4, 5, 6},
+               {3, 2, 2, 3, 2},
+               {1, 3, 3, 5, 5},
+               "1, 1, 1",
+               "0, 1, 0",
+               "0, 1, 0",
+               "1, 1, 1",
+               1});
+  compareConv({{1, 2, 5, 5},
+               {2, 2, 3, 3},
+               {1, 2, 5, 5},
+               "1, 1",
+               "1, 1",
+               "1, 1",
+               "1, 1",
+               1},
               "f64");
 }
 
 TEST(Windows, Pools) {
-  std::string window = "kernel = [3, 2] strides = [2, 2] pads = [1, 0] - [1, 1] "
-                       "dilations = [1, 1]";
+  std::string window =
+      "kernel = [3, 2] strides = [2, 2] pads = [1, 0] - [1, 1] "
+      "dilations = [1, 1]";
   for (const char *type : {"f32", "f64", "bf16"}) {
     std::string x = tensor({2, 3, 7, 9}, type), y = tensor({2, 3, 4, 5}, type);
     compare({x, y}, {y, x},
@@ -156,7 +209,8 @@ TEST(Windows, Pools) {
 }
 
 TEST(Layers, Rope) {
-  for (const char *flags : {"", " interleaved", " inverse", " interleaved inverse"})
+  for (const char *flags :
+       {"", " interleaved", " inverse", " interleaved inverse"})
     for (int64_t d : {2, 6, 16, 34}) {
       std::string x = tensor({2, 3, 5, d}), angle = tensor({5, d / 2}),
                   other = tensor({2, 1, 5, d / 2});

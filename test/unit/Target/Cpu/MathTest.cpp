@@ -13,8 +13,9 @@ namespace {
 
 /// Floats over the whole range, by their bits, and special ones.
 std::vector<float> samples() {
-  std::vector<float> all = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f,
-                            1e-45f, -1e-45f, 3.4028235e38f, -3.4028235e38f};
+  std::vector<float> all = {0.0f,    -0.0f,         INFINITY,      -INFINITY,
+                            NAN,     1.0f,          -1.0f,         1e-45f,
+                            -1e-45f, 3.4028235e38f, -3.4028235e38f};
   for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 9973)
     all.push_back(kernels::asFloat(uint32_t(bits)));
   for (double x = -20; x < 20; x += 0.000437)

@@ -1,8 +1,8 @@
 //===- OpsTest.cpp - Every op, compiled, against the interpreter ----------===//
 
-#include "CompareWithInterpreter.h"
-
 #include "llvm/Support/FormatVariadic.h"
+
+#include "CompareWithInterpreter.h"
 
 using namespace espalier::test;
 using llvm::formatv;
@@ -11,7 +11,8 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-std::string tensor(std::vector<int64_t> shape, const std::string &type = "f32") {
+std::string tensor(std::vector<int64_t> shape,
+                   const std::string &type = "f32") {
   std::string text = "tensor<";
   for (int64_t size : shape)
     text += std::to_string(size) + "x";
@@ -29,24 +30,26 @@ const int64_t awkward[] = {1, 3, 7, 17, 64, 65, 130};
 
 TEST(Ops, MapBroadcasts) {
   for (int64_t n : awkward)
-    compare({tensor({3, n}), tensor({n}), tensor({3, 1}), tensor({})},
-            {tensor({3, n}), tensor({3, n}, "i1")},
-            formatv("%r:2 = nn.map %a0, %a1, %a2, %a3 : ({0}, {1}, tensor<3x1xf32>, "
-                    "tensor<f32>) -> ({0}, {2}) {{\n"
-                    "^bb0(%u: f32, %v: f32, %w: f32, %x: f32):\n"
-                    "  %1 = arith.addf %u, %v : f32\n"
-                    "  %2 = arith.mulf %1, %w : f32\n"
-                    "  %3 = arith.divf %2, %x : f32\n"
-                    "  %4 = arith.cmpf olt, %3, %u : f32\n"
-                    "  nn.yield %3, %4 : f32, i1\n}\n"
-                    "return %r#0, %r#1 : {0}, {2}",
-                    tensor({3, n}), tensor({n}), tensor({3, n}, "i1")));
+    compare(
+        {tensor({3, n}), tensor({n}), tensor({3, 1}), tensor({})},
+        {tensor({3, n}), tensor({3, n}, "i1")},
+        formatv(
+            "%r:2 = nn.map %a0, %a1, %a2, %a3 : ({0}, {1}, tensor<3x1xf32>, "
+            "tensor<f32>) -> ({0}, {2}) {{\n"
+            "^bb0(%u: f32, %v: f32, %w: f32, %x: f32):\n"
+            "  %1 = arith.addf %u, %v : f32\n"
+            "  %2 = arith.mulf %1, %w : f32\n"
+            "  %3 = arith.divf %2, %x : f32\n"
+            "  %4 = arith.cmpf olt, %3, %u : f32\n"
+            "  nn.yield %3, %4 : f32, i1\n}\n"
+            "return %r#0, %r#1 : {0}, {2}",
+            tensor({3, n}), tensor({n}), tensor({3, n}, "i1")));
 }
 
 TEST(Ops, MapFunctions) {
-  for (const char *name : {"exp", "tanh", "erf", "sin", "cos", "expm1", "atan",
-                           "absf", "floor", "sqrt", "log", "log1p", "exp2",
-                           "log2", "rsqrt"})
+  for (const char *name :
+       {"exp", "tanh", "erf", "sin", "cos", "expm1", "atan", "absf", "floor",
+        "sqrt", "log", "log1p", "exp2", "log2", "rsqrt"})
     for (const char *type : {"f32", "f64", "bf16"})
       compare({tensor({65}, type)}, {tensor({65}, type)},
               formatv("%r = nn.map %a0 : ({0}) -> {0} {{\n^bb0(%u: {1}):\n"
@@ -113,14 +116,17 @@ TEST(Ops, SumsOfManyNumbersAreExact) {
 
 TEST(Ops, ReductionsOfAMapShareItsLoops) {
   CompiledProgram program = compare(
-      {tensor({6, 20})}, {tensor({6, 20}), tensor({1, 20}), tensor({6, 1}),
-                          tensor({1, 1})},
+      {tensor({6, 20})},
+      {tensor({6, 20}), tensor({1, 20}), tensor({6, 1}), tensor({1, 1})},
       "%s:2 = nn.map %a0 : (tensor<6x20xf32>) -> (tensor<6x20xf32>, "
       "tensor<6x20xf32>) {\n^bb0(%u: f32):\n  %1 = arith.mulf %u, %u : f32\n"
       "  %2 = arith.addf %1, %u : f32\n  nn.yield %1, %2 : f32, f32\n}\n"
-      "%c = nn.reduce sum %s#0 dims = [0] : tensor<6x20xf32> -> tensor<1x20xf32>\n"
-      "%d = nn.reduce max %s#0 dims = [1] : tensor<6x20xf32> -> tensor<6x1xf32>\n"
-      "%e = nn.reduce sum %s#1 dims = [0, 1] : tensor<6x20xf32> -> tensor<1x1xf32>\n"
+      "%c = nn.reduce sum %s#0 dims = [0] : tensor<6x20xf32> -> "
+      "tensor<1x20xf32>\n"
+      "%d = nn.reduce max %s#0 dims = [1] : tensor<6x20xf32> -> "
+      "tensor<6x1xf32>\n"
+      "%e = nn.reduce sum %s#1 dims = [0, 1] : tensor<6x20xf32> -> "
+      "tensor<1x1xf32>\n"
       "return %s#0, %c, %d, %e : tensor<6x20xf32>, tensor<1x20xf32>, "
       "tensor<6x1xf32>, tensor<1x1xf32>");
   size_t first = program.object.rt.find("rt.loops");
@@ -133,9 +139,11 @@ TEST(Ops, ReductionsOfAMapShareItsLoops) {
 
 TEST(Ops, ShapeOps) {
   compare({tensor({3, 4, 5})}, {tensor({5, 12}), tensor({4, 3, 2})},
-          "%t = nn.transpose %a0 [2, 0, 1] : tensor<3x4x5xf32> -> tensor<5x3x4xf32>\n"
+          "%t = nn.transpose %a0 [2, 0, 1] : tensor<3x4x5xf32> -> "
+          "tensor<5x3x4xf32>\n"
           "%r = nn.reshape %t : tensor<5x3x4xf32> -> tensor<5x12xf32>\n"
-          "%u = nn.transpose %a0 [1, 0, 2] : tensor<3x4x5xf32> -> tensor<4x3x5xf32>\n"
+          "%u = nn.transpose %a0 [1, 0, 2] : tensor<3x4x5xf32> -> "
+          "tensor<4x3x5xf32>\n"
           "%s = nn.slice %u offsets = [0, 0, 1] strides = [1, 1, 2] : "
           "tensor<4x3x5xf32> -> tensor<4x3x2xf32>\n"
           "return %r, %s : tensor<5x12xf32>, tensor<4x3x2xf32>");
@@ -146,14 +154,16 @@ TEST(Ops, ShapeOps) {
           "%p = nn.pad %a0 low = [1, 0] high = [1, 2] value = 2.5 : f32 : "
           "tensor<3x4xf32> -> tensor<5x6xf32>\n"
           "%b = nn.broadcast %a2 : tensor<3x1xf32> -> tensor<2x3x4xf32>\n"
-          "return %c, %p, %b : tensor<3x7xf32>, tensor<5x6xf32>, tensor<2x3x4xf32>");
+          "return %c, %p, %b : tensor<3x7xf32>, tensor<5x6xf32>, "
+          "tensor<2x3x4xf32>");
 }
 
 TEST(Ops, ConstantsAndCombinedReshapes) {
   compare({tensor({2, 3, 4})}, {tensor({3, 8}), tensor({2, 3})},
           "%c = nn.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : "
           "tensor<2x3xf32> -> tensor<2x3xf32>\n"
-          "%t = nn.transpose %a0 [1, 0, 2] : tensor<2x3x4xf32> -> tensor<3x2x4xf32>\n"
+          "%t = nn.transpose %a0 [1, 0, 2] : tensor<2x3x4xf32> -> "
+          "tensor<3x2x4xf32>\n"
           "%m = nn.map %t, %t : (tensor<3x2x4xf32>, tensor<3x2x4xf32>) -> "
           "tensor<3x2x4xf32> {\n^bb0(%u: f32, %v: f32):\n"
           "  %1 = arith.addf %u, %v : f32\n  nn.yield %1 : f32\n}\n"
@@ -162,14 +172,15 @@ TEST(Ops, ConstantsAndCombinedReshapes) {
 }
 
 TEST(Ops, ArgumentsReturnedInOtherPlaces) {
-  compareProgram("func.func @first("
-                 "%a: tensor<4xf32> {espalier.name = \"a\", espalier.role = \"x\"},"
-                 "%b: tensor<4xf32> {espalier.name = \"b\", espalier.role = \"x\"})"
-                 "-> (tensor<4xf32> {espalier.name = \"b\", espalier.role = \"x\"},"
-                 "tensor<4xf32> {espalier.name = \"a\", espalier.role = \"x\"}) {\n"
-                 "return %a, %b : tensor<4xf32>, tensor<4xf32>\n}\n"
-                 "func.func @update() {\n return\n}",
-                 "first");
+  compareProgram(
+      "func.func @first("
+      "%a: tensor<4xf32> {espalier.name = \"a\", espalier.role = \"x\"},"
+      "%b: tensor<4xf32> {espalier.name = \"b\", espalier.role = \"x\"})"
+      "-> (tensor<4xf32> {espalier.name = \"b\", espalier.role = \"x\"},"
+      "tensor<4xf32> {espalier.name = \"a\", espalier.role = \"x\"}) {\n"
+      "return %a, %b : tensor<4xf32>, tensor<4xf32>\n}\n"
+      "func.func @update() {\n return\n}",
+      "first");
 }
 
 //===----------------------------------------------------------------------===//
@@ -295,23 +306,24 @@ TEST(Ops, Tables) {
                       "return %r : {1}",
                       table, rows),
               {.indexRange = 10});
-      compare({tensor({2, 9}, "i64"), rows, table}, {table},
-              formatv("%s = nn.scatter_add %a0, %a1 : tensor<2x9xi64>, {1} -> {0}\n"
-                      "%r = nn.map %a2, %s : ({0}, {0}) -> {0} {{\n"
-                      "^bb0(%u: {2}, %v: {2}):\n  %1 = arith.addf %u, %v : {2}\n"
-                      "  nn.yield %1 : {2}\n}\nreturn %r : {0}",
-                      table, rows, type),
-              {.indexRange = 10});
+      compare(
+          {tensor({2, 9}, "i64"), rows, table}, {table},
+          formatv("%s = nn.scatter_add %a0, %a1 : tensor<2x9xi64>, {1} -> {0}\n"
+                  "%r = nn.map %a2, %s : ({0}, {0}) -> {0} {{\n"
+                  "^bb0(%u: {2}, %v: {2}):\n  %1 = arith.addf %u, %v : {2}\n"
+                  "  nn.yield %1 : {2}\n}\nreturn %r : {0}",
+                  table, rows, type),
+          {.indexRange = 10});
     }
 }
 
 TEST(Ops, RandomUniform) {
-  compare({tensor({3}, "i64"), tensor({2}, "i64")},
-          {tensor({3, 17}), tensor({5})},
-          "%r = nn.random_uniform %a0 offsets %a1 : tensor<2xi64> stream = \"s\" "
-          "logical_shape = [6, 34] : tensor<3xi64> -> tensor<3x17xf32>\n"
-          "%s = nn.random_uniform %a0 stream = \"t\" logical_shape = [5] : "
-          "tensor<3xi64> -> tensor<5xf32>\n"
-          "return %r, %s : tensor<3x17xf32>, tensor<5xf32>",
-          {.indexRange = 3, .tolerance = 0});
+  compare(
+      {tensor({3}, "i64"), tensor({2}, "i64")}, {tensor({3, 17}), tensor({5})},
+      "%r = nn.random_uniform %a0 offsets %a1 : tensor<2xi64> stream = \"s\" "
+      "logical_shape = [6, 34] : tensor<3xi64> -> tensor<3x17xf32>\n"
+      "%s = nn.random_uniform %a0 stream = \"t\" logical_shape = [5] : "
+      "tensor<3xi64> -> tensor<5xf32>\n"
+      "return %r, %s : tensor<3x17xf32>, tensor<5xf32>",
+      {.indexRange = 3, .tolerance = 0});
 }

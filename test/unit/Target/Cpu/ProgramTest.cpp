@@ -1,8 +1,8 @@
 //===- ProgramTest.cpp - Whole small programs -----------------------------===//
 
-#include "CompiledProgram.h"
-
 #include <cmath>
+
+#include "CompiledProgram.h"
 
 using namespace espalier::test;
 

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CompiledProgram.h"
-
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#include "CompiledProgram.h"
 
 using namespace espalier::test;
 using llvm::formatv;
@@ -63,11 +63,12 @@ TEST(Vector, Reductions) {
   for (const char *kind : {"sum", "max"})
     for (int dim : {0, 1}) {
       const char *result = dim == 0 ? "tensor<1x128xf32>" : "tensor<64x1xf32>";
-      expectVectors(program("tensor<64x128xf32>", result,
-                            formatv("%r = nn.reduce {0} %a0 dims = [{1}] : "
-                                    "tensor<64x128xf32> -> {2}\nreturn %r : {2}",
-                                    kind, dim, result)),
-                    formatv("{0} {1}", kind, dim));
+      expectVectors(
+          program("tensor<64x128xf32>", result,
+                  formatv("%r = nn.reduce {0} %a0 dims = [{1}] : "
+                          "tensor<64x128xf32> -> {2}\nreturn %r : {2}",
+                          kind, dim, result)),
+          formatv("{0} {1}", kind, dim));
     }
 }
 
@@ -85,10 +86,11 @@ TEST(Vector, Kernels) {
                 "layer_norm");
   std::string q = "tensor<1x2x64x32xf32>";
   expectVectors(
-      program(q, q,
-              formatv("%r, %l = nn.attention %a0, %a0, %a0 causal scale = 0.5 : "
-                      "({0}, {0}, {0}) -> ({0}, tensor<1x2x64xf32>)\n"
-                      "return %r : {0}",
-                      q)),
+      program(
+          q, q,
+          formatv("%r, %l = nn.attention %a0, %a0, %a0 causal scale = 0.5 : "
+                  "({0}, {0}, {0}) -> ({0}, tensor<1x2x64xf32>)\n"
+                  "return %r : {0}",
+                  q)),
       "attention");
 }
