@@ -197,12 +197,24 @@ static json::Array shardingOf(const Mesh &mesh, const Sharding &sharding) {
   return dims;
 }
 
-/// The number of classes that a cross-entropy takes from the labels.
+/// The number of classes that a cross-entropy takes from the labels, which may be
+/// masked on the way.
 static std::optional<int64_t> classesOf(Value labels) {
-  for (Operation *user : labels.getUsers())
-    if (auto loss = dyn_cast<nn::CrossEntropyOp>(user);
-        loss && loss.getLabels() == labels)
-      return nn::shapeOf(loss.getLogits()).back();
+  SmallVector<Value> pending = {labels};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    for (Operation *user : value.getUsers()) {
+      if (auto loss = dyn_cast<nn::CrossEntropyOp>(user);
+          loss && loss.getLabels() == value)
+        return nn::shapeOf(loss.getLogits()).back();
+      if (isa<nn::MapOp, nn::ReshapeOp, dist::ReshardOp>(user) &&
+          isa<IntegerType>(getElementTypeOrSelf(user->getResult(0))))
+        llvm::append_range(pending, user->getResults());
+    }
+  }
   return std::nullopt;
 }
 
@@ -222,7 +234,15 @@ static void addRange(const Session &session, StringRef role, StringRef name,
 
 /// Roles of which the runtime knows nothing: sums between functions.
 static bool isInternal(StringRef role) {
-  return role == "grad" || role == "loss_sum";
+  return role == "grad" || role == "loss_sum" || role == "weight_sum";
+}
+
+/// The planned tensor that an arena's tensor is: the weight that the schedule adds for
+/// the log is the sum of weights, reduced.
+static const PlannedValue &plannedOf(const PlannedTensors &planned,
+                                     const memory::PlannedTensor &entry) {
+  return entry.role == "weight" ? planned.find("weight_sum", "weight_sum")
+                                : planned.find(entry.role, entry.name);
 }
 
 static json::Array buildTensors(const Session &session,
@@ -232,13 +252,13 @@ static json::Array buildTensors(const Session &session,
   for (const memory::PlannedTensor &entry : plan.tensors) {
     if (isInternal(entry.role))
       continue;
-    const PlannedValue &value = planned.find(entry.role, entry.name);
+    const PlannedValue &value = plannedOf(planned, entry);
     auto sharding =
         Sharding::from(dist::shardingOf(value.type), session.layout.mesh);
     assert(succeeded(sharding) && "a planned tensor carries a sharding");
     json::Object tensor{
         {"name", entry.name},
-        {"role", entry.role},
+        {"role", entry.role == "weight" ? "weight_sum" : entry.role},
         {"dtype", dtypeName(value.type.getElementType())},
         {"shape", json::Array(value.type.getShape())},
         {"offset", entry.offset},

@@ -2,6 +2,7 @@
 
 #include "espalier/Schedule/Schedule.h"
 
+#include "dialects/Dist/Dist.h"
 #include "dialects/Nn/NnBuilders.h"
 #include "espalier/Sharding/ShardFunction.h"
 
@@ -30,6 +31,34 @@ static void accumulate(func::FuncOp function) {
   }
 }
 
+/// Makes @update return the weight of the whole step too, for the log: its argument,
+/// or what the all-reduces on its way make of it.
+static void returnWeight(func::FuncOp update) {
+  for (unsigned i = 0; i < update.getNumArguments(); ++i) {
+    if (argumentString(update, i, kRoleAttr) != "weight_sum")
+      continue;
+    Value weight = update.getArgument(i);
+    for (bool reduced = true; reduced;) {
+      reduced = false;
+      for (OpOperand &use : weight.getUses())
+        if (auto reduce = dyn_cast<dist::AllReduceOp>(use.getOwner())) {
+          weight = reduce.getResult(use.getOperandNumber());
+          reduced = true;
+          break;
+        }
+    }
+    Builder builder(update.getContext());
+    auto attributes = builder.getDictionaryAttr(
+        {builder.getNamedAttr(kNameAttr, builder.getStringAttr("weight")),
+         builder.getNamedAttr(kRoleAttr, builder.getStringAttr("weight"))});
+    (void)update.insertResult(update.getNumResults(), weight.getType(),
+                              attributes);
+    auto ret = cast<func::ReturnOp>(update.front().getTerminator());
+    ret.getOperandsMutable().append(weight);
+    return;
+  }
+}
+
 LogicalResult espalier::scheduleModule(ModuleOp module, int64_t microBatches) {
   auto grad = module.lookupSymbol<func::FuncOp>("grad");
   if (!grad)
@@ -42,5 +71,7 @@ LogicalResult espalier::scheduleModule(ModuleOp module, int64_t microBatches) {
     accumulate(next);
   }
   grad.setSymName("first");
+  if (auto update = module.lookupSymbol<func::FuncOp>("update"))
+    returnWeight(update);
   return success();
 }

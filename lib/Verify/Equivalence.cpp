@@ -318,7 +318,10 @@ LogicalResult ProgramComparison::comparePadding() {
     StringRef role = resultString(function, i, kRoleAttr);
     StringRef name = resultString(function, i, kNameAttr);
     const Tensor &before = wholeState[(role + ":" + name).str()];
-    if ((*results)[i].floats == before.floats &&
+    auto same = [](double a, double b) {
+      return a == b || (std::isnan(a) && std::isnan(b));
+    };
+    if (llvm::equal((*results)[i].floats, before.floats, same) &&
         (*results)[i].integers == before.integers)
       continue;
     result.equivalent = false;

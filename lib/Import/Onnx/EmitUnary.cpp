@@ -59,12 +59,13 @@ struct UnaryRow {
 // Formulas, for S = Numbers on double and S = ScalarBuilder on values
 //===----------------------------------------------------------------------===//
 
-/// log(1 + exp(x)), of which neither value nor derivative overflows.
+/// log(1 + exp(x)), of which neither value nor derivative overflows; from 30 on it is
+/// x, to the last bit in fp32.
 template <typename S, typename V>
 static V softplus(S &s, V x) {
   V one = s.constantLike(1, x);
-  V tail = s.log(s.add(one, s.exp(s.neg(s.abs(x)))));
-  return s.add(s.selectGreater(x, 0, x, s.constantLike(0, x)), tail);
+  V low = s.min(x, s.constantLike(30, x));
+  return s.selectGreater(x, 30, x, s.log(s.add(one, s.exp(low))));
 }
 
 /// a * (exp(x) - 1) for x <= 0. The minimum keeps the branch that is not taken

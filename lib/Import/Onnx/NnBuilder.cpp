@@ -170,8 +170,10 @@ Value ScalarBuilder::selectLessOrEqual(V a, double threshold, V b, V c) {
 }
 
 Value ScalarBuilder::sigmoid(V a) {
-  V one = constantLike(1, a);
-  return div(one, add(one, exp(neg(a))));
+  // Below -88 the exponential would overflow in fp32, and the derivative be
+  // infinity times zero.
+  V one = constantLike(1, a), least = constantLike(-88, a);
+  return div(one, add(one, exp(neg(max(a, least)))));
 }
 
 //===----------------------------------------------------------------------===//

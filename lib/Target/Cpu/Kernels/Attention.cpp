@@ -215,12 +215,18 @@ struct GradWork {
 
 } // namespace
 
-/// Scores and their gradient, in place of weights and dweights.
+/// Where |lse| is as large as this, it has no bits left for the sum of a row's
+/// exponentials: in a row masked by a large finite number all scores are near it.
+constexpr double farScore = 1024;
+
+/// Scores and their gradient, in place of weights and dweights. `share` scales each
+/// row's probabilities.
 template <MaskKind kind, typename Real>
 INLINE void gradScores(const Sizes &sizes, GradWork<Real> work,
                        const Mask &mask, double scale, int64_t b, int64_t h,
                        int64_t first, int64_t count, int64_t key,
-                       const Real *lse, const Real *delta) {
+                       const Real *lse, const Real *share,
+                       const Real *delta) {
   for (int64_t i = 0; i < count; ++i) {
     Real *p = work.weights + i * keyTile, *dp = work.dweights + i * keyTile;
     int64_t visible = visibleKeys(sizes, first + i, key);
@@ -228,7 +234,7 @@ INLINE void gradScores(const Sizes &sizes, GradWork<Real> work,
       visible = 0;
     maskScores<kind>(p, visible, scale, mask, b, h, first + i, key);
     for (int64_t j = 0; j < visible; ++j) {
-      p[j] = exp(p[j] - lse[i]);
+      p[j] = exp(p[j] - lse[i]) * share[i];
       dp[j] = p[j] * (dp[j] - delta[i]) * Real(scale);
     }
     for (int64_t j = visible; j < keyTile; ++j)
@@ -236,6 +242,39 @@ INLINE void gradScores(const Sizes &sizes, GradWork<Real> work,
   }
   for (int64_t i = count * keyTile; i < queryTile * keyTile; ++i)
     work.weights[i] = work.dweights[i] = 0;
+}
+
+/// For each row of a tile what exp(score - lse) sums to, inverted: 1 but in rows of
+/// far scores, for which all scores are computed once more.
+template <MaskKind kind, typename Real>
+INLINE void rowShares(const Sizes &sizes, GradWork<Real> work, const Mask &mask,
+                      double scale, int64_t b, int64_t h, int64_t first,
+                      int64_t count, const Real *lse, Real *share) {
+  bool anyFar = false;
+  for (int64_t i = 0; i < count; ++i) {
+    bool isFar = lse[i] != minusInfinity<Real> &&
+                 (lse[i] > Real(farScore) || lse[i] < Real(-farScore));
+    share[i] = isFar ? 0 : 1;
+    anyFar |= isFar;
+  }
+  if (!anyFar)
+    return;
+  const int64_t t = sizes.paddedT(), d = padded(sizes.d);
+  Real sum[queryTile] = {};
+  for (int64_t key = 0; key < sizes.t; key += keyTile) {
+    tileProduct(queryTile, keyTile, sizes.d, work.queries, d, int64_t(1),
+                work.keyColumns + key, t, work.weights, keyTile, false);
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t visible = visibleKeys(sizes, first + i, key);
+      Real *p = work.weights + i * keyTile;
+      maskScores<kind>(p, visible, scale, mask, b, h, first + i, key);
+      for (int64_t j = 0; share[i] == 0 && j < visible; ++j)
+        sum[i] += exp(p[j] - lse[i]);
+    }
+  }
+  for (int64_t i = 0; i < count; ++i)
+    if (share[i] == 0)
+      share[i] = 1 / sum[i];
 }
 
 /// All keys for one tile of queries, whose rows are packed.
@@ -247,6 +286,8 @@ INLINE void gradTile(const Sizes &sizes, GradWork<Real> work, const Mask &mask,
   const int64_t one = 1;
   for (int64_t i = 0; i < queryTile * d; ++i)
     work.dq[i] = 0;
+  Real share[queryTile];
+  rowShares<kind>(sizes, work, mask, scale, b, h, first, count, lse, share);
   for (int64_t key = 0; key < sizes.t; key += keyTile) {
     if (visibleKeys(sizes, first + count - 1, key) == 0)
       break;
@@ -255,7 +296,7 @@ INLINE void gradTile(const Sizes &sizes, GradWork<Real> work, const Mask &mask,
     tileProduct(queryTile, keyTile, sizes.e, work.douts, e, one,
                 work.valueColumns + key, t, work.dweights, keyTile, false);
     gradScores<kind>(sizes, work, mask, scale, b, h, first, count, key, lse,
-                     delta);
+                     share, delta);
     tileProduct(keyTile, e, queryTile, work.weights, one, keyTile, work.douts,
                 e, work.dv + key * e, e, true);
     tileProduct(keyTile, d, queryTile, work.dweights, one, keyTile,
