@@ -1,5 +1,6 @@
 //===- AttentionOps.cpp - Evaluates attention and rotary embedding --------===//
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -117,7 +118,7 @@ LogicalResult interpreter::evaluate(nn::AttentionOp op, const Evaluation &e) {
   return success();
 }
 
-/// With weights p = exp(score - lse): dv = p dout, and the scores' gradient is
+/// With weights p = exp(score - max) / sum: dv = p dout, and the scores' gradient is
 /// ds = p * (dout . v - dout . out).
 LogicalResult interpreter::evaluate(nn::AttentionGradOp op,
                                     const Evaluation &e) {
@@ -128,7 +129,11 @@ LogicalResult interpreter::evaluate(nn::AttentionGradOp op,
   forEachQuery(scores, [&](int64_t b, int64_t h, int64_t s) {
     scores.compute(b, h, s, row);
     int64_t at = scores.queryRow(b, h, s);
-    double lse = e.in(4).floats[at];
+    // Not by lse: where scores are far (a mask of the lowest float), it holds
+    // nothing of the sum.
+    double most = *std::max_element(row.begin(), row.end()), sum = 0;
+    for (double score : row)
+      sum += score == -infinity ? 0 : std::exp(score - most);
     const double *q = e.in(0).floats.data() + at * size;
     const double *dout = e.in(5).floats.data() + at * valueSize;
     double dotOut =
@@ -142,7 +147,7 @@ LogicalResult interpreter::evaluate(nn::AttentionGradOp op,
       const double *v = e.in(2).floats.data() + keyAt * valueSize;
       double *dk = e.out(1).floats.data() + keyAt * size;
       double *dv = e.out(2).floats.data() + keyAt * valueSize;
-      double weight = std::exp(row[t] - lse);
+      double weight = std::exp(row[t] - most) / sum;
       double ds = weight * (dot(dout, v, valueSize) - dotOut) * scores.scale;
       for (int64_t j = 0; j < valueSize; ++j)
         dv[j] += weight * dout[j];

@@ -77,6 +77,29 @@ TEST(Attention, Masks) {
   compareAttention(n, true, "tensor<2x1x7x1xf32>");
 }
 
+// A row masked entirely by the lowest float sees all keys alike, in both directions:
+// the logarithm of its sum is lost beside such a score.
+TEST(Attention, RowsMaskedByTheLowestFloat) {
+  std::string q = tensor({2, 2, 7, 8}), k = tensor({2, 2, 70, 8});
+  std::string mask = tensor({2, 1, 7, 1}), lse = tensor({2, 2, 7});
+  compare({q, k, k, q, "tensor<2x1x7x1xi1>"}, {q, q, k, k},
+          formatv("%m = nn.map %a4 : (tensor<2x1x7x1xi1>) -> {2} {{\n"
+                  "^bb0(%u: i1):\n"
+                  "  %zero = arith.constant 0.0 : f32\n"
+                  "  %low = arith.constant -3.4028234663852886e38 : f32\n"
+                  "  %s = arith.select %u, %zero, %low : f32\n"
+                  "  nn.yield %s : f32\n"
+                  "}\n"
+                  "%o, %l = nn.attention %a0, %a1, %a2 mask %m scale = 0.7 : "
+                  "({0}, {1}, {1}, {2}) -> ({0}, {3})\n"
+                  "%r:3 = nn.attention_grad %a0, %a1, %a2, %o, %l, %a3 mask %m "
+                  "scale = 0.7 : ({0}, {1}, {1}, {0}, {3}, {0}, {2}) -> "
+                  "({0}, {1}, {1})\n"
+                  "return %o, %r#0, %r#1, %r#2 : {0}, {0}, {1}, {1}",
+                  q, k, mask, lse),
+          {.tolerance = 2e-5});
+}
+
 TEST(Attention, ReadsAndWritesHeadsInPlace) {
   CompiledProgram program = compare(
       {tensor({2, 9, 96})}, {tensor({2, 9, 32})},
