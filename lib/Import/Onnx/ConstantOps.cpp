@@ -143,6 +143,8 @@ Folded concatConstants(ArrayRef<const Constant *> values, int64_t dim,
       stored[i] = std::max(stored[i], value->stored[i]);
     shape[dim] += value->shape[dim];
   }
+  if (elementCount(shape) == 0)
+    return Constant::make(values[0]->dtype, shape, {});
   stored[dim] = shape[dim];
   std::optional<int64_t> count = elementCount(stored);
   if (!count || !mayFold(*count))

@@ -11,6 +11,9 @@ using Reduce = espalier::onnx::NnBuilder::Reduce;
 namespace espalier::onnx {
 
 static bool expectFloatInput(NodeContext &node, int64_t minRank) {
+  double epsilon = node.attr("epsilon", 0.0);
+  if (!(epsilon >= 0 && epsilon < 1e30))
+    node.fail("attribute 'epsilon' is " + std::to_string(epsilon));
   if (!isFloating(node.dtype(0)) || node.rank(0) < minRank)
     node.fail("expects floating-point numbers of rank " + Twine(minRank) +
               " or more, but got " + dtypeName(node.dtype(0)) + " of rank " +

@@ -333,3 +333,11 @@ TEST(HostileFiles, Dimensions) {
   options.dims = {{"sequence", 4}, {"batch", 2}};
   EXPECT_EQ(refusal(model, options), "");
 }
+
+// A range that a flipped bit makes empty, and what is computed from it.
+TEST(HostileFiles, EmptyConstants) {
+  TestModel model = single("Concat", {"a", "a"});
+  attribute(*model.graph.mutable_node(0), "axis", int64_t(1));
+  model.ints("a", {0, 2}, {});
+  EXPECT_EQ(refusal(model), "");
+}
