@@ -34,6 +34,8 @@ private:
   LogicalResult findOutputs();
   FailureOr<unsigned> findOutput(StringRef name, StringRef what);
   std::optional<Slot> targetSlot();
+  SmallVector<Value> cloneForward(const std::optional<Slot> &added,
+                                  unsigned validIndex);
   FailureOr<Sums> buildSums(Value valid);
   Sums buildCrossEntropy(Value valid);
   Sums buildSquaredError(Value valid);
@@ -270,35 +272,25 @@ FailureOr<Sums> LossBuilder::buildSums(Value valid) {
 // The function
 //===----------------------------------------------------------------------===//
 
-FailureOr<func::FuncOp> LossBuilder::build() {
-  if (failed(findOutputs()))
-    return failure();
-  auto isRole = [](StringRef role) {
-    return [role](const Slot &slot) { return slot.role == role; };
-  };
-  auto *validAt = llvm::find_if(arguments, isRole(role::valid));
-  if (validAt == arguments.end())
-    return forward.emitError("expects an argument with role 'valid'");
-  unsigned validIndex = validAt - arguments.begin();
-  std::optional<Slot> added = targetSlot();
-  if (added && llvm::any_of(arguments, [&](const Slot &s) {
-        return s.name == added->name;
-      }))
-    return forward.emitError("train.loss: the model already has an input or "
-                             "initializer '")
-           << added->name << "'; choose another name";
+static bool hasRole(const Slot &slot, StringRef role) {
+  return slot.role == role;
+}
+
+/// Makes @loss, with the argument `added` before number `validIndex`, and
+/// copies the body of @forward into it. Returns what @forward returned.
+SmallVector<Value> LossBuilder::cloneForward(const std::optional<Slot> &added,
+                                             unsigned validIndex) {
   SmallVector<Slot> slots = arguments;
   if (added)
     slots.insert(slots.begin() + validIndex, *added);
-  auto scalar = RankedTensorType::get(
-      {},
-      lossType(forward.getBody().front().getTerminator()->getOperand(output)));
+  Operation *end = forward.getBody().front().getTerminator();
+  auto scalar = RankedTensorType::get({}, lossType(end->getOperand(output)));
   SmallVector<Slot> results = {
       {scalar, role::lossSum.str(), role::lossSum.str()},
       {scalar, role::weightSum.str(), role::weightSum.str()}};
-  llvm::append_range(results,
-                     llvm::make_filter_range(outputs, isRole(role::buffer)));
-
+  for (const Slot &slot : outputs)
+    if (hasRole(slot, role::buffer))
+      results.push_back(slot);
   builder.setInsertionPointAfter(forward);
   function = createFunction(builder, loc, "loss", slots, results);
   builder.setInsertionPointToEnd(&function.getBody().front());
@@ -308,18 +300,34 @@ FailureOr<func::FuncOp> LossBuilder::build() {
     copy.setLoc(argument.getLoc());
     mapping.map(argument, copy);
   }
+  for (Operation &op : forward.getBody().front().without_terminator())
+    builder.clone(op, mapping);
+  return llvm::map_to_vector(
+      end->getOperands(), [&](Value value) { return mapping.lookup(value); });
+}
+
+FailureOr<func::FuncOp> LossBuilder::build() {
+  if (failed(findOutputs()))
+    return failure();
+  auto *validAt = llvm::find_if(
+      arguments, [](const Slot &slot) { return hasRole(slot, role::valid); });
+  if (validAt == arguments.end())
+    return forward.emitError("expects an argument with role 'valid'");
+  unsigned validIndex = validAt - arguments.begin();
+  std::optional<Slot> added = targetSlot();
+  if (added && llvm::any_of(arguments, [&](const Slot &slot) {
+        return slot.name == added->name;
+      }))
+    return forward.emitError("train.loss: the model already has an input or "
+                             "initializer '")
+           << added->name << "'; choose another name";
+  SmallVector<Value> values = cloneForward(added, validIndex);
+  predicted = values[output];
+  loc = predicted.getLoc();
   if (added)
     target = function.getArgument(validIndex);
-  Block &block = forward.getBody().front();
-  for (Operation &op : block.without_terminator())
-    builder.clone(op, mapping);
-  auto resultOf = [&](unsigned i) {
-    return mapping.lookup(block.getTerminator()->getOperand(i));
-  };
-  predicted = resultOf(output);
-  loc = predicted.getLoc();
   if (!options.weight.empty())
-    weight = resultOf(weightOutput);
+    weight = values[weightOutput];
   FailureOr<Sums> sums =
       buildSums(function.getArgument(validIndex + added.has_value()));
   if (failed(sums)) {
@@ -327,9 +335,9 @@ FailureOr<func::FuncOp> LossBuilder::build() {
     return failure();
   }
   SmallVector<Value> returned = {sums->loss, sums->weight};
-  for (auto [i, slot] : llvm::enumerate(outputs))
-    if (slot.role == role::buffer)
-      returned.push_back(resultOf(i));
+  for (auto [value, slot] : llvm::zip(values, outputs))
+    if (hasRole(slot, role::buffer))
+      returned.push_back(value);
   func::ReturnOp::create(builder, forward.getLoc(), returned);
   // Outputs that the loss does not use are no part of training.
   IRRewriter rewriter(builder.getContext());

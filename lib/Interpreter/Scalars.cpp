@@ -117,8 +117,7 @@ static Step makeFloatArithStep(Operation *op, const Lanes &l) {
       .Default(Step());
 }
 
-static Step makeFloatMathStep(Operation *op, const Lanes &l) {
-  // Each line names an op and the function of <cmath> that it is.
+// Each line names an op and the function of <cmath> that it is.
 #define ESPALIER_UNARY(Op, expression)                                         \
   .Case([&](math::Op) {                                                        \
     return floatUnary(l, [](double a) -> double { return expression; });       \
@@ -128,24 +127,10 @@ static Step makeFloatMathStep(Operation *op, const Lanes &l) {
     return floatBinary(                                                        \
         l, [](double a, double b) -> double { return expression; });           \
   })
+
+// clang-format off
+static Step makeTrigonometricStep(Operation *op, const Lanes &l) {
   return llvm::TypeSwitch<Operation *, Step>(op)
-      // clang-format off
-      ESPALIER_UNARY(AbsFOp, std::fabs(a))
-      ESPALIER_UNARY(CeilOp, std::ceil(a))
-      ESPALIER_UNARY(FloorOp, std::floor(a))
-      ESPALIER_UNARY(RoundOp, std::round(a))
-      ESPALIER_UNARY(RoundEvenOp, std::nearbyint(a))
-      ESPALIER_UNARY(TruncOp, std::trunc(a))
-      ESPALIER_UNARY(ExpOp, std::exp(a))
-      ESPALIER_UNARY(Exp2Op, std::exp2(a))
-      ESPALIER_UNARY(ExpM1Op, std::expm1(a))
-      ESPALIER_UNARY(LogOp, std::log(a))
-      ESPALIER_UNARY(Log1pOp, std::log1p(a))
-      ESPALIER_UNARY(Log2Op, std::log2(a))
-      ESPALIER_UNARY(Log10Op, std::log10(a))
-      ESPALIER_UNARY(SqrtOp, std::sqrt(a))
-      ESPALIER_UNARY(RsqrtOp, 1.0 / std::sqrt(a))
-      ESPALIER_UNARY(CbrtOp, std::cbrt(a))
       ESPALIER_UNARY(SinOp, std::sin(a))
       ESPALIER_UNARY(CosOp, std::cos(a))
       ESPALIER_UNARY(TanOp, std::tan(a))
@@ -158,60 +143,66 @@ static Step makeFloatMathStep(Operation *op, const Lanes &l) {
       ESPALIER_UNARY(AsinhOp, std::asinh(a))
       ESPALIER_UNARY(AcoshOp, std::acosh(a))
       ESPALIER_UNARY(AtanhOp, std::atanh(a))
+      ESPALIER_BINARY(Atan2Op, std::atan2(a, b))
+      .Default(Step());
+}
+
+static Step makeExponentialStep(Operation *op, const Lanes &l) {
+  return llvm::TypeSwitch<Operation *, Step>(op)
+      ESPALIER_UNARY(ExpOp, std::exp(a))
+      ESPALIER_UNARY(Exp2Op, std::exp2(a))
+      ESPALIER_UNARY(ExpM1Op, std::expm1(a))
+      ESPALIER_UNARY(LogOp, std::log(a))
+      ESPALIER_UNARY(Log1pOp, std::log1p(a))
+      ESPALIER_UNARY(Log2Op, std::log2(a))
+      ESPALIER_UNARY(Log10Op, std::log10(a))
+      ESPALIER_UNARY(SqrtOp, std::sqrt(a))
+      ESPALIER_UNARY(RsqrtOp, 1.0 / std::sqrt(a))
+      ESPALIER_UNARY(CbrtOp, std::cbrt(a))
       ESPALIER_UNARY(ErfOp, std::erf(a))
       ESPALIER_UNARY(ErfcOp, std::erfc(a))
       ESPALIER_BINARY(PowFOp, std::pow(a, b))
-      ESPALIER_BINARY(Atan2Op, std::atan2(a, b))
+      .Default(Step());
+}
+
+static Step makeRoundingStep(Operation *op, const Lanes &l) {
+  return llvm::TypeSwitch<Operation *, Step>(op)
+      ESPALIER_UNARY(AbsFOp, std::fabs(a))
+      ESPALIER_UNARY(CeilOp, std::ceil(a))
+      ESPALIER_UNARY(FloorOp, std::floor(a))
+      ESPALIER_UNARY(RoundOp, std::round(a))
+      ESPALIER_UNARY(RoundEvenOp, std::nearbyint(a))
+      ESPALIER_UNARY(TruncOp, std::trunc(a))
       ESPALIER_BINARY(CopySignOp, std::copysign(a, b))
-                                                      // clang-format on
-                                                      .Case([&](math::FmaOp) {
-                                                        return ternary(
-                                                            l.outFloats(),
-                                                            l.floats(0),
-                                                            l.floats(1),
-                                                            l.floats(2),
-                                                            [](double a,
-                                                               double b,
-                                                               double c) {
-                                                              return std::fma(
-                                                                  a, b, c);
-                                                            });
-                                                      })
-                                                      .Case([&](math::ClampFOp) {
-                                                        return ternary(
-                                                            l.outFloats(),
-                                                            l.floats(0),
-                                                            l.floats(1),
-                                                            l.floats(2),
-                                                            [](double a,
-                                                               double low,
-                                                               double high) {
-                                                              return a < low
-                                                                         ? low
-                                                                     : a > high
-                                                                         ? high
-                                                                         : a;
-                                                            });
-                                                      })
-                                                      .Case([&](math::FPowIOp)
-                                                                -> Step {
-                                                        double *out =
-                                                            l.outFloats();
-                                                        const double *a =
-                                                            l.floats(0);
-                                                        const int64_t *b =
-                                                            l.integers(1);
-                                                        return [=](int64_t n) {
-                                                          for (int64_t i = 0;
-                                                               i < n; ++i)
-                                                            out[i] = std::pow(
-                                                                a[i],
-                                                                double(b[i]));
-                                                        };
-                                                      })
-                                                      .Default(Step());
+      .Default(Step());
+}
+// clang-format on
 #undef ESPALIER_UNARY
 #undef ESPALIER_BINARY
+
+static Step makeOtherMathStep(Operation *op, const Lanes &l) {
+  return llvm::TypeSwitch<Operation *, Step>(op)
+      .Case([&](math::FmaOp) {
+        return ternary(
+            l.outFloats(), l.floats(0), l.floats(1), l.floats(2),
+            [](double a, double b, double c) { return std::fma(a, b, c); });
+      })
+      .Case([&](math::ClampFOp) {
+        return ternary(l.outFloats(), l.floats(0), l.floats(1), l.floats(2),
+                       [](double a, double low, double high) {
+                         return a < low ? low : a > high ? high : a;
+                       });
+      })
+      .Case([&](math::FPowIOp) -> Step {
+        double *out = l.outFloats();
+        const double *a = l.floats(0);
+        const int64_t *b = l.integers(1);
+        return [=](int64_t n) {
+          for (int64_t i = 0; i < n; ++i)
+            out[i] = std::pow(a[i], double(b[i]));
+        };
+      })
+      .Default(Step());
 }
 
 //===----------------------------------------------------------------------===//
@@ -317,8 +308,7 @@ static int64_t toInteger(double a) {
   return a <= -0x1p63 ? INT64_MIN : int64_t(a);
 }
 
-static Step makeOtherStep(Operation *op, const Lanes &l) {
-  unsigned to = l.outWidth();
+static Step makeChoiceStep(Operation *op, const Lanes &l) {
   return llvm::TypeSwitch<Operation *, Step>(op)
       .Case([&](arith::CmpFOp cmp) {
         auto predicate = cmp.getPredicate();
@@ -348,6 +338,12 @@ static Step makeOtherStep(Operation *op, const Lanes &l) {
       .Case([&](math::IsFiniteOp) {
         return classify(l, [](double a) { return std::isfinite(a); });
       })
+      .Default(Step());
+}
+
+static Step makeConversionStep(Operation *op, const Lanes &l) {
+  unsigned to = l.outWidth();
+  return llvm::TypeSwitch<Operation *, Step>(op)
       .Case([&](arith::SIToFPOp) {
         return unary(l.outFloats(), l.integers(0),
                      [from = l.width(0)](int64_t a) {
@@ -451,6 +447,18 @@ static Step makeIntegerStep(Operation *op, const Lanes &l) {
       .Case([&](arith::RemUIOp) {
         return unsignedBinary(l, [](U a, U b) { return b ? a % b : 0; });
       })
+      .Case([&](math::IPowIOp) { return integerBinary(l, integerPower); })
+      .Case([&](math::AbsIOp) {
+        return unary(l.outIntegers(), l.integers(0),
+                     [](I a) { return a < 0 ? I(-U(a)) : a; });
+      })
+      .Default(Step());
+}
+
+static Step makeBitStep(Operation *op, const Lanes &l) {
+  using I = int64_t;
+  using U = uint64_t;
+  return llvm::TypeSwitch<Operation *, Step>(op)
       .Case([&](arith::AndIOp) {
         return integerBinary(l, [](I a, I b) { return a & b; });
       })
@@ -482,11 +490,6 @@ static Step makeIntegerStep(Operation *op, const Lanes &l) {
       .Case([&](arith::MinUIOp) {
         return unsignedBinary(l, [](U a, U b) { return std::min(a, b); });
       })
-      .Case([&](math::IPowIOp) { return integerBinary(l, integerPower); })
-      .Case([&](math::AbsIOp) {
-        return unary(l.outIntegers(), l.integers(0),
-                     [](I a) { return a < 0 ? I(-U(a)) : a; });
-      })
       .Default(Step());
 }
 
@@ -495,7 +498,9 @@ FailureOr<Step> interpreter::makeStep(Operation *op,
                                       Lane &result) {
   Lanes lanes{operands, &result};
   for (auto make :
-       {makeFloatArithStep, makeFloatMathStep, makeOtherStep, makeIntegerStep})
+       {makeFloatArithStep, makeTrigonometricStep, makeExponentialStep,
+        makeRoundingStep, makeOtherMathStep, makeChoiceStep, makeConversionStep,
+        makeIntegerStep, makeBitStep})
     if (Step step = make(op, lanes))
       return step;
   return op->emitOpError("is no scalar op that the interpreter knows");
