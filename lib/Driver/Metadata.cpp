@@ -197,8 +197,8 @@ static json::Array shardingOf(const Mesh &mesh, const Sharding &sharding) {
   return dims;
 }
 
-/// The number of classes that a cross-entropy takes from the labels, which may be
-/// masked on the way.
+/// The number of classes that a cross-entropy takes from the labels, which may
+/// be masked on the way.
 static std::optional<int64_t> classesOf(Value labels) {
   SmallVector<Value> pending = {labels};
   llvm::DenseSet<Value> seen;
@@ -237,8 +237,8 @@ static bool isInternal(StringRef role) {
   return role == "grad" || role == "loss_sum" || role == "weight_sum";
 }
 
-/// The planned tensor that an arena's tensor is: the weight that the schedule adds for
-/// the log is the sum of weights, reduced.
+/// The planned tensor that an arena's tensor is: the weight that the schedule
+/// adds for the log is the sum of weights, reduced.
 static const PlannedValue &plannedOf(const PlannedTensors &planned,
                                      const memory::PlannedTensor &entry) {
   return entry.role == "weight" ? planned.find("weight_sum", "weight_sum")

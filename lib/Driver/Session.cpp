@@ -105,13 +105,14 @@ bool Session::import() {
     return fail(InputAtFault, llvm::toString(imported.takeError()));
   model = std::move(*imported);
   printRemarks(model, streams);
-  bool trains = llvm::any_of(
-      model.initializers, [](const ImportedInitializer &initializer) {
-        return initializer.role == "parameter";
-      });
+  bool trains = llvm::any_of(model.initializers,
+                             [](const ImportedInitializer &initializer) {
+                               return initializer.role == "parameter";
+                             });
   if (!trains)
-    return fail(InputAtFault, job.path + ": key 'train': nothing is trained: all "
-                                         "initializers are frozen");
+    return fail(InputAtFault, job.path +
+                                  ": key 'train': nothing is trained: all "
+                                  "initializers are frozen");
   context.loadDialect<dist::DistDialect>();
   return true;
 }
@@ -173,18 +174,18 @@ bool Session::build() {
     return failWithDiagnostics(InputAtFault,
                                job.resolve(job.model) +
                                    ": the model cannot be trained so:");
-  auto grad =
-      ModuleOp(program.whole.get()).lookupSymbol<func::FuncOp>("grad");
+  auto grad = ModuleOp(program.whole.get()).lookupSymbol<func::FuncOp>("grad");
   int64_t slots = layout.microBatches * layout.logicalMicroBatch();
   if (grad->hasAttr(countsInvalidAttribute) && slots > job.train.globalBatch)
-    return fail(InputAtFault,
-                job.path +
-                    ": key 'train.loss': not supported: the model sums its loss "
-                    "itself, padding included, and a step of " +
-                    std::to_string(job.train.globalBatch) + " samples has " +
-                    std::to_string(slots - job.train.globalBatch) +
-                    " of it; choose dims.batch and devices that divide the "
-                    "global batch, or an output with a value per sample");
+    return fail(
+        InputAtFault,
+        job.path +
+            ": key 'train.loss': not supported: the model sums its loss "
+            "itself, padding included, and a step of " +
+            std::to_string(job.train.globalBatch) + " samples has " +
+            std::to_string(slots - job.train.globalBatch) +
+            " of it; choose dims.batch and devices that divide the "
+            "global batch, or an output with a value per sample");
   return true;
 }
 

@@ -118,8 +118,8 @@ LogicalResult interpreter::evaluate(nn::AttentionOp op, const Evaluation &e) {
   return success();
 }
 
-/// With weights p = exp(score - max) / sum: dv = p dout, and the scores' gradient is
-/// ds = p * (dout . v - dout . out).
+/// With weights p = exp(score - max) / sum: dv = p dout, and the scores'
+/// gradient is ds = p * (dout . v - dout . out).
 LogicalResult interpreter::evaluate(nn::AttentionGradOp op,
                                     const Evaluation &e) {
   Scores scores(e, op.getMask() ? &e.in(6) : nullptr, op.getCausal(),

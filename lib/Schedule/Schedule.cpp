@@ -31,8 +31,8 @@ static void accumulate(func::FuncOp function) {
   }
 }
 
-/// Makes @update return the weight of the whole step too, for the log: its argument,
-/// or what the all-reduces on its way make of it.
+/// Makes @update return the weight of the whole step too, for the log: its
+/// argument, or what the all-reduces on its way make of it.
 static void returnWeight(func::FuncOp update) {
   for (unsigned i = 0; i < update.getNumArguments(); ++i) {
     if (argumentString(update, i, kRoleAttr) != "weight_sum")

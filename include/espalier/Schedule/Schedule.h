@@ -11,8 +11,8 @@ namespace espalier {
 /// accumulation, and, where a step has several microbatches, @next, which takes
 /// the sums so far and adds its own. A step runs @first, then @next for each
 /// further microbatch, then
-/// @update, which also returns the weight of the whole step (role weight), for the log.
-/// Fails, with an error, where there is no @grad.
+/// @update, which also returns the weight of the whole step (role weight), for
+/// the log. Fails, with an error, where there is no @grad.
 mlir::LogicalResult scheduleModule(mlir::ModuleOp module, int64_t microBatches);
 
 } // namespace espalier

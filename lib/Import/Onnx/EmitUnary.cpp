@@ -59,8 +59,8 @@ struct UnaryRow {
 // Formulas, for S = Numbers on double and S = ScalarBuilder on values
 //===----------------------------------------------------------------------===//
 
-/// log(1 + exp(x)), of which neither value nor derivative overflows; from 30 on it is
-/// x, to the last bit in fp32.
+/// log(1 + exp(x)), of which neither value nor derivative overflows; from 30 on
+/// it is x, to the last bit in fp32.
 template <typename S, typename V>
 static V softplus(S &s, V x) {
   V one = s.constantLike(1, x);

@@ -216,17 +216,17 @@ struct GradWork {
 } // namespace
 
 /// Where |lse| is as large as this, it has no bits left for the sum of a row's
-/// exponentials: in a row masked by a large finite number all scores are near it.
+/// exponentials: in a row masked by a large finite number all scores are near
+/// it.
 constexpr double farScore = 1024;
 
-/// Scores and their gradient, in place of weights and dweights. `share` scales each
-/// row's probabilities.
+/// Scores and their gradient, in place of weights and dweights. `share` scales
+/// each row's probabilities.
 template <MaskKind kind, typename Real>
 INLINE void gradScores(const Sizes &sizes, GradWork<Real> work,
                        const Mask &mask, double scale, int64_t b, int64_t h,
                        int64_t first, int64_t count, int64_t key,
-                       const Real *lse, const Real *share,
-                       const Real *delta) {
+                       const Real *lse, const Real *share, const Real *delta) {
   for (int64_t i = 0; i < count; ++i) {
     Real *p = work.weights + i * keyTile, *dp = work.dweights + i * keyTile;
     int64_t visible = visibleKeys(sizes, first + i, key);
@@ -244,8 +244,8 @@ INLINE void gradScores(const Sizes &sizes, GradWork<Real> work,
     work.weights[i] = work.dweights[i] = 0;
 }
 
-/// For each row of a tile what exp(score - lse) sums to, inverted: 1 but in rows of
-/// far scores, for which all scores are computed once more.
+/// For each row of a tile what exp(score - lse) sums to, inverted: 1 but in
+/// rows of far scores, for which all scores are computed once more.
 template <MaskKind kind, typename Real>
 INLINE void rowShares(const Sizes &sizes, GradWork<Real> work, const Mask &mask,
                       double scale, int64_t b, int64_t h, int64_t first,

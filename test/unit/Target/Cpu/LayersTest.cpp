@@ -77,8 +77,8 @@ TEST(Attention, Masks) {
   compareAttention(n, true, "tensor<2x1x7x1xf32>");
 }
 
-// A row masked entirely by the lowest float sees all keys alike, in both directions:
-// the logarithm of its sum is lost beside such a score.
+// A row masked entirely by the lowest float sees all keys alike, in both
+// directions: the logarithm of its sum is lost beside such a score.
 TEST(Attention, RowsMaskedByTheLowestFloat) {
   std::string q = tensor({2, 2, 7, 8}), k = tensor({2, 2, 70, 8});
   std::string mask = tensor({2, 1, 7, 1}), lse = tensor({2, 2, 7});

@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CompareWithInterpreter.h"
-
 #include "llvm/Support/FormatVariadic.h"
 
 #include <random>
+
+#include "CompareWithInterpreter.h"
 
 using namespace espalier::test;
 using llvm::formatv;
@@ -43,8 +43,8 @@ public:
       addOp();
     std::string head = "func.func @first(", results, types, attributes;
     for (size_t i = 0; i < arguments; ++i)
-      head += (i ? ", " : "") + values[i].name + ": " + typeOf(values[i].shape) +
-              place("a" + std::to_string(i));
+      head += (i ? ", " : "") + values[i].name + ": " +
+              typeOf(values[i].shape) + place("a" + std::to_string(i));
     std::vector<bool> taken(arguments, false);
     for (int i = 0; i < 5; ++i) {
       const Value &value = values[values.size() - 1 - pick(0, 7)];
@@ -100,11 +100,12 @@ private:
     const char *ops[] = {"arith.addf %u, %v", "arith.mulf %u, %v",
                          "arith.maximumf %u, %v", "arith.subf %v, %u"};
     add(a.shape,
-        formatv("nn.map {0}, {1} : ({2}, {3}) -> {2} {{\n^bb0(%u: f32, %v: f32):\n"
-                "  %1 = {4} : f32\n  %2 = math.tanh %1 : f32\n"
-                "  nn.yield %{5} : f32\n}",
-                a.name, b.name, typeOf(a.shape), typeOf(b.shape),
-                ops[pick(0, 3)], pick(1, 2)));
+        formatv(
+            "nn.map {0}, {1} : ({2}, {3}) -> {2} {{\n^bb0(%u: f32, %v: f32):\n"
+            "  %1 = {4} : f32\n  %2 = math.tanh %1 : f32\n"
+            "  nn.yield %{5} : f32\n}",
+            a.name, b.name, typeOf(a.shape), typeOf(b.shape), ops[pick(0, 3)],
+            pick(1, 2)));
   }
   void addReduce() {
     Value a = any();
@@ -112,8 +113,8 @@ private:
     int64_t dim = pick(0, int64_t(shape.size()) - 1);
     shape[dim] = 1;
     add(shape, formatv("nn.reduce {0} {1} dims = [{2}] : {3} -> {4}",
-                       pick(0, 1) ? "sum" : "max", a.name, dim,
-                       typeOf(a.shape), typeOf(shape)));
+                       pick(0, 1) ? "sum" : "max", a.name, dim, typeOf(a.shape),
+                       typeOf(shape)));
   }
   void addMove() {
     Value a = any();
@@ -159,9 +160,10 @@ private:
     std::string ones = "1";
     for (size_t i = 1; i < shape.size(); ++i)
       ones += ", 1";
-    add(shape, formatv("nn.slice {0} offsets = [{1}] strides = [{2}] : {3} -> {4}",
-                       a.name, zeros(shape.size(), dim, offset), ones,
-                       typeOf(a.shape), typeOf(shape)));
+    add(shape,
+        formatv("nn.slice {0} offsets = [{1}] strides = [{2}] : {3} -> {4}",
+                a.name, zeros(shape.size(), dim, offset), ones, typeOf(a.shape),
+                typeOf(shape)));
   }
   void addConcat() {
     Value a = any();
@@ -186,13 +188,14 @@ private:
           formatv("nn.pad {0} low = [{1}] high = [{2}] value = 0.0 : f32 : "
                   "{3} -> {4}",
                   a.name, zeros(shape.size(), dim, part * size),
-                  zeros(shape.size(), dim, (1 - part) * size),
-                  typeOf(a.shape), typeOf(shape)));
-    add(shape, formatv("nn.map {0}, {1} : ({2}, {2}) -> {2} {{\n"
-                       "^bb0(%u: f32, %v: f32):\n  %1 = arith.addf %u, %v : f32\n"
-                       "  nn.yield %1 : f32\n}",
-                       values[values.size() - 2].name, values.back().name,
-                       typeOf(shape)));
+                  zeros(shape.size(), dim, (1 - part) * size), typeOf(a.shape),
+                  typeOf(shape)));
+    add(shape,
+        formatv("nn.map {0}, {1} : ({2}, {2}) -> {2} {{\n"
+                "^bb0(%u: f32, %v: f32):\n  %1 = arith.addf %u, %v : f32\n"
+                "  nn.yield %1 : f32\n}",
+                values[values.size() - 2].name, values.back().name,
+                typeOf(shape)));
   }
   void addContract() {
     Value a = any();
@@ -203,10 +206,17 @@ private:
     Shape shape;
     const Shape &s = a.shape;
     switch (s.size()) {
-    case 2: shape = {s[0], s[0]}; break;
-    case 3: shape = {s[1], s[0], s[1]}; break;
-    case 4: shape = {s[1], s[1], s[0]}; break;
-    default: break;
+    case 2:
+      shape = {s[0], s[0]};
+      break;
+    case 3:
+      shape = {s[1], s[0], s[1]};
+      break;
+    case 4:
+      shape = {s[1], s[1], s[0]};
+      break;
+    default:
+      break;
     }
     if (s.size() < 2)
       return;
@@ -215,7 +225,8 @@ private:
   }
   void addSoftmax() {
     Value a = any();
-    add(a.shape, formatv("nn.softmax {0} : {1} -> {1}", a.name, typeOf(a.shape)));
+    add(a.shape,
+        formatv("nn.softmax {0} : {1} -> {1}", a.name, typeOf(a.shape)));
   }
 
   std::mt19937 random;
