@@ -130,6 +130,16 @@ bool Layout::canMerge(int64_t from, int64_t into) {
       uses[from].empty())
     return false;
   int64_t first = uses[from].front(), last = uses[from].back();
+  // Parts of `into` that were written before may be read after: only what is
+  // dead before, not yet live, or written whole at the end can be overwritten.
+  const auto &own = uses[into];
+  bool isBefore = own.empty() || own.back() <= first;
+  bool isAfter = own.empty() || own.front() >= last;
+  bool isReplaced = storage[into].persistent >= 0 &&
+                    llvm::is_contained(own, last) &&
+                    overwritesAll(ops[last], from, into);
+  if (!isBefore && !isAfter && !isReplaced)
+    return false;
   for (int64_t use : uses[into]) {
     if (use < first || use > last)
       continue;
