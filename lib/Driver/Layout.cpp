@@ -22,6 +22,14 @@ static std::string unsupportedPin(const Job &job) {
     return "layout.zero: " + std::to_string(*layout.zeroStage);
   if (layout.recompute.value_or("none") != "none")
     return "layout.recompute: " + *layout.recompute;
+  if (layout.schedule)
+    return "layout.schedule: " + *layout.schedule;
+  if (layout.sequenceParallel.value_or(false))
+    return "layout.sequence_parallel: true";
+  if (job.cluster.device != "cpu")
+    return "cluster.device: " + job.cluster.device;
+  if (job.cluster.nodes > 1)
+    return "cluster.nodes: " + std::to_string(job.cluster.nodes);
   if (!job.shardings.empty())
     return "shardings";
   if (job.train.precision != "fp32")
@@ -33,7 +41,8 @@ LayoutFault driver::resolveLayout(const Job &job, ResolvedLayout &layout,
                                   Messages &messages) {
   if (std::string pin = unsupportedPin(job); !pin.empty()) {
     messages.add(job.path + ": not supported: " + pin +
-                 " (supported are data parallelism, 'dp', and fp32)");
+                 " (supported are data parallelism, 'dp', on one host of "
+                 "device cpu, and fp32)");
     return LayoutFault::NotSupported;
   }
   int64_t devices = job.cluster.nodes * job.cluster.devicesPerNode;

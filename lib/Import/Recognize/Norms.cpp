@@ -31,7 +31,7 @@ static Value matchMean(Value value) {
     return {};
   double size = shapeOf(sum.getInput())[last];
   // The factor may have been rounded to the element type.
-  bool isMean = std::abs(scaled->number * size - 1) < 1e-2;
+  bool isMean = std::abs(scaled->number * size - 1) < 1e-6;
   return isMean ? sum.getInput() : Value();
 }
 
