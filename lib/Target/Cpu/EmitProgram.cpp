@@ -82,8 +82,17 @@ llvm::Constant *ProgramEmitter::constantData(ElementsAttr value) {
   llvm::Constant *&known = constants[value];
   if (known)
     return known;
-  Type type = value.getShapedType().getElementType();
-  llvm::Type *stored = memoryType(type, context);
+  ShapedType type = value.getShapedType();
+  llvm::Type *stored = memoryType(type.getElementType(), context);
+  auto dense = dyn_cast<DenseElementsAttr>(value);
+  if (dense && !dense.isSplat() && !type.getElementType().isInteger(1)) {
+    // Bytes as they are.
+    ArrayRef<char> bytes = dense.getRawData();
+    return known = global(llvm::ConstantDataArray::getRaw(
+                              StringRef(bytes.data(), bytes.size()),
+                              bytes.size(), builder.getInt8Ty()),
+                          "constant");
+  }
   llvm::SmallVector<llvm::Constant *> elements;
   for (Attribute element : value.getValues<Attribute>())
     elements.push_back(scalarConstant(element, stored));

@@ -31,60 +31,139 @@ static std::pair<int64_t, int64_t> rowsOf(const View &view) {
   return {columns ? view.elements() / columns : 0, columns};
 }
 
-LogicalResult Lowering::lowerLayer(Operation *op) {
-  auto rowKernel = [&](StringRef kernel, ArrayRef<Operand> buffers,
-                       ArrayRef<double> reals = {},
-                       ArrayRef<int64_t> more = {}) {
-    auto [rows, columns] = rowsOf(*buffers[0]);
-    SmallVector<int64_t> integers = {rows, columns};
-    integers.append(more.begin(), more.end());
-    launch(named(kernel, *buffers[0]), buffers, integers, reals);
+//===----------------------------------------------------------------------===//
+// Convolutions and pools, as of three spatial dimensions
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Values for spatial dimensions, with `neutral` for those that lack.
+void appendSpatial(SmallVectorImpl<int64_t> &integers, ArrayRef<int64_t> values,
+                   int64_t neutral) {
+  integers.append(3 - values.size(), neutral);
+  integers.append(values.begin(), values.end());
+}
+
+template <typename OpT>
+void appendWindow(SmallVectorImpl<int64_t> &integers, OpT op,
+                  ArrayRef<int64_t> kernel) {
+  appendSpatial(integers, kernel, 1);
+  appendSpatial(integers, op.getStrides(), 1);
+  appendSpatial(integers, op.getPadsLow(), 0);
+  appendSpatial(integers, op.getDilations(), 1);
+}
+
+} // namespace
+
+/// `image`, `filter` and `result` are the convolution's, whichever of them this
+/// op computes.
+template <typename OpT>
+void Lowering::lowerConv(OpT op, StringRef kernel, Value image, Value filter,
+                         Value result) {
+  auto view = [&](Value value) {
+    return value == op.getResult() ? kernelResult(value) : kernelOperand(value);
   };
-  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+  View x = view(image), w = view(filter), y = view(result);
+  ArrayRef<int64_t> xs = nn::shapeOf(image), ws = nn::shapeOf(filter),
+                    ys = nn::shapeOf(result);
+  SmallVector<int64_t> integers = {xs[0], xs[1], ys[1],
+                                   int64_t(op.getGroups())};
+  appendSpatial(integers, xs.drop_front(2), 1);
+  appendSpatial(integers, ys.drop_front(2), 1);
+  appendWindow(integers, op, ws.drop_front(2));
+  // The patches of one sample and group as a matrix.
+  int64_t columns = ws[1];
+  for (int64_t size : ws.drop_front(2))
+    columns *= size;
+  for (int64_t size : ys.drop_front(2))
+    columns *= size;
+  program.layout.callsGemm |= !x.elementType.isF64();
+  launch(named(kernel, x), {x, w, y, temporary({columns}, x.elementType)},
+         integers);
+}
+
+template <typename OpT>
+void Lowering::lowerPool(OpT op, StringRef kernel, Value image, Value pooled,
+                         int64_t flag) {
+  SmallVector<Operand> buffers;
+  for (Value operand : op->getOperands())
+    buffers.push_back(kernelOperand(operand));
+  buffers.push_back(kernelResult(op.getResult()));
+  ArrayRef<int64_t> xs = nn::shapeOf(image), ys = nn::shapeOf(pooled);
+  SmallVector<int64_t> integers = {xs[0] * xs[1]};
+  appendSpatial(integers, xs.drop_front(2), 1);
+  appendSpatial(integers, ys.drop_front(2), 1);
+  appendWindow(integers, op, op.getKernel());
+  appendSpatial(integers, op.getPadsHigh(), 0);
+  integers.push_back(flag);
+  launch(named(kernel, *buffers[0]), buffers, integers);
+}
+
+//===----------------------------------------------------------------------===//
+// Which op is which kernel
+//===----------------------------------------------------------------------===//
+
+/// A kernel that goes over rows; the first buffer says how many and how long.
+void Lowering::launchRows(StringRef kernel, ArrayRef<Operand> buffers,
+                          ArrayRef<double> reals, ArrayRef<int64_t> more) {
+  auto [rows, columns] = rowsOf(*buffers[0]);
+  SmallVector<int64_t> integers = {rows, columns};
+  integers.append(more.begin(), more.end());
+  launch(named(kernel, *buffers[0]), buffers, integers, reals);
+}
+
+bool Lowering::lowerRows(Operation *op) {
+  return llvm::TypeSwitch<Operation *, bool>(op)
       .Case([&](nn::SoftmaxOp op) {
-        rowKernel("softmax",
-                  {kernelOperand(op.getInput()), kernelResult(op.getResult())},
-                  {}, {op.getZeroMaskedRows()});
-        return success();
+        launchRows("softmax",
+                   {kernelOperand(op.getInput()), kernelResult(op.getResult())},
+                   {}, {op.getZeroMaskedRows()});
+        return true;
       })
       .Case([&](nn::SoftmaxGradOp op) {
-        rowKernel("softmax_grad",
-                  {kernelOperand(op.getY()), kernelOperand(op.getDy()),
-                   kernelResult(op.getResult())});
-        return success();
+        launchRows("softmax_grad",
+                   {kernelOperand(op.getY()), kernelOperand(op.getDy()),
+                    kernelResult(op.getResult())});
+        return true;
       })
       .Case([&](nn::LayerNormOp op) {
-        rowKernel(
+        launchRows(
             "layer_norm",
             {kernelOperand(op.getInput()), kernelOperandOrNone(op.getScale()),
              kernelOperandOrNone(op.getBias()), kernelResult(op.getResult())},
             {op.getEpsilon().convertToDouble()});
-        return success();
+        return true;
       })
       .Case([&](nn::LayerNormGradOp op) {
-        rowKernel("layer_norm_grad",
-                  {kernelOperand(op.getInput()), kernelOperand(op.getDy()),
-                   kernelOperandOrNone(op.getScale()), kernelResult(op.getDx()),
-                   kernelResult(op.getDscale()), kernelResult(op.getDbias())},
-                  {op.getEpsilon().convertToDouble()});
-        return success();
+        launchRows("layer_norm_grad",
+                   {kernelOperand(op.getInput()), kernelOperand(op.getDy()),
+                    kernelOperandOrNone(op.getScale()),
+                    kernelResult(op.getDx()), kernelResult(op.getDscale()),
+                    kernelResult(op.getDbias())},
+                   {op.getEpsilon().convertToDouble()});
+        return true;
       })
       .Case([&](nn::RmsNormOp op) {
-        rowKernel("rms_norm",
-                  {kernelOperand(op.getInput()),
-                   kernelOperandOrNone(op.getScale()),
-                   kernelResult(op.getResult())},
-                  {op.getEpsilon().convertToDouble()});
-        return success();
+        launchRows("rms_norm",
+                   {kernelOperand(op.getInput()),
+                    kernelOperandOrNone(op.getScale()),
+                    kernelResult(op.getResult())},
+                   {op.getEpsilon().convertToDouble()});
+        return true;
       })
       .Case([&](nn::RmsNormGradOp op) {
-        rowKernel("rms_norm_grad",
-                  {kernelOperand(op.getInput()), kernelOperand(op.getDy()),
-                   kernelOperandOrNone(op.getScale()), kernelResult(op.getDx()),
-                   kernelResult(op.getDscale())},
-                  {op.getEpsilon().convertToDouble()});
-        return success();
+        launchRows("rms_norm_grad",
+                   {kernelOperand(op.getInput()), kernelOperand(op.getDy()),
+                    kernelOperandOrNone(op.getScale()),
+                    kernelResult(op.getDx()), kernelResult(op.getDscale())},
+                   {op.getEpsilon().convertToDouble()});
+        return true;
       })
+      .Default([](Operation *) { return false; });
+}
+
+bool Lowering::lowerLoss(Operation *op) {
+  return llvm::TypeSwitch<Operation *, bool>(op)
       .Case([&](nn::CrossEntropyOp op) {
         View logits = kernelOperand(op.getLogits());
         View labels = dense(op.getLabels());
@@ -93,7 +172,7 @@ LogicalResult Lowering::lowerLayer(Operation *op) {
                {logits, labels, kernelResult(op.getLoss()),
                 kernelResult(op.getLse())},
                {rows, columns, int64_t(op.getIgnoreIndex())});
-        return success();
+        return true;
       })
       .Case([&](nn::CrossEntropyGradOp op) {
         View logits = kernelOperand(op.getLogits());
@@ -103,8 +182,52 @@ LogicalResult Lowering::lowerLayer(Operation *op) {
                {logits, labels, kernelOperand(op.getLse()),
                 kernelOperand(op.getDloss()), kernelResult(op.getResult())},
                {rows, columns, int64_t(op.getIgnoreIndex())});
-        return success();
+        return true;
       })
+      .Default([](Operation *) { return false; });
+}
+
+bool Lowering::lowerWindows(Operation *op) {
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case([&](nn::ConvOp op) {
+        lowerConv(op, "conv", op.getInput(), op.getFilter(), op.getResult());
+        return true;
+      })
+      .Case([&](nn::ConvInputGradOp op) {
+        lowerConv(op, "conv_input_grad", op.getResult(), op.getFilter(),
+                  op.getDy());
+        return true;
+      })
+      .Case([&](nn::ConvFilterGradOp op) {
+        lowerConv(op, "conv_filter_grad", op.getInput(), op.getResult(),
+                  op.getDy());
+        return true;
+      })
+      .Case([&](nn::MaxPoolOp op) {
+        lowerPool(op, "max_pool", op.getInput(), op.getResult(), 0);
+        return true;
+      })
+      .Case([&](nn::MaxPoolGradOp op) {
+        lowerPool(op, "max_pool_grad", op.getInput(), op.getDy(), 0);
+        return true;
+      })
+      .Case([&](nn::AvgPoolOp op) {
+        lowerPool(op, "avg_pool", op.getInput(), op.getResult(),
+                  op.getCountPads());
+        return true;
+      })
+      .Case([&](nn::AvgPoolGradOp op) {
+        lowerPool(op, "avg_pool_grad", op.getResult(), op.getDy(),
+                  op.getCountPads());
+        return true;
+      })
+      .Default([](Operation *) { return false; });
+}
+
+LogicalResult Lowering::lowerLayer(Operation *op) {
+  if (lowerRows(op) || lowerLoss(op) || lowerWindows(op))
+    return success();
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](nn::GatherOp op) { return lowerGather(op), success(); })
       .Case([&](nn::AttentionOp op) { return lowerAttention(op), success(); })
       .Case([&](nn::AttentionGradOp op) {
@@ -112,38 +235,6 @@ LogicalResult Lowering::lowerLayer(Operation *op) {
       })
       .Case([&](nn::RopeOp op) { return lowerRope(op), success(); })
       .Case([&](nn::RandomUniformOp op) { return lowerRandom(op), success(); })
-      .Case([&](nn::ConvOp op) {
-        lowerConv(op, "conv", op.getInput(), op.getFilter(), op.getResult());
-        return success();
-      })
-      .Case([&](nn::ConvInputGradOp op) {
-        lowerConv(op, "conv_input_grad", op.getResult(), op.getFilter(),
-                  op.getDy());
-        return success();
-      })
-      .Case([&](nn::ConvFilterGradOp op) {
-        lowerConv(op, "conv_filter_grad", op.getInput(), op.getResult(),
-                  op.getDy());
-        return success();
-      })
-      .Case([&](nn::MaxPoolOp op) {
-        lowerPool(op, "max_pool", op.getInput(), op.getResult(), 0);
-        return success();
-      })
-      .Case([&](nn::MaxPoolGradOp op) {
-        lowerPool(op, "max_pool_grad", op.getInput(), op.getDy(), 0);
-        return success();
-      })
-      .Case([&](nn::AvgPoolOp op) {
-        lowerPool(op, "avg_pool", op.getInput(), op.getResult(),
-                  op.getCountPads());
-        return success();
-      })
-      .Case([&](nn::AvgPoolGradOp op) {
-        lowerPool(op, "avg_pool_grad", op.getResult(), op.getDy(),
-                  op.getCountPads());
-        return success();
-      })
       .Default([](Operation *other) {
         return other->emitOpError(
             "not supported: the cpu target has no code for it");
@@ -215,20 +306,10 @@ static std::string maskOf(const Operand &mask, ArrayRef<int64_t> shape,
 }
 
 void Lowering::lowerAttention(nn::AttentionOp op) {
-  auto operand = [&](Value value) {
-    bool narrow = getElementTypeOrSelf(value).getIntOrFloatBitWidth() < 32;
-    return narrow ? kernelOperand(value) : contiguousRows(value);
-  };
-  View q = operand(op.getQuery()), k = operand(op.getKey()),
-       v = operand(op.getValue());
+  View q = rowsOperand(op.getQuery()), k = rowsOperand(op.getKey()),
+       v = rowsOperand(op.getValue());
   Operand mask = kernelOperandOrNone(op.getMask());
-  bool narrow = getElementTypeOrSelf(op.getOut()).getIntOrFloatBitWidth() < 32;
-  View out = narrow ? kernelResult(op.getOut()) : resultView(op.getOut());
-  if (out.shape.back() != 1 && out.strides.back() != 1) {
-    View copied = temporaryFor(op.getOut());
-    unfinished.push_back({copied, out});
-    out = copied;
-  }
+  View out = rowsResult(op.getOut());
   View lse = kernelResult(op.getLse());
   SmallVector<int64_t> integers = attentionSizes(op);
   for (const View &view : {q, k, v, out})
@@ -241,26 +322,13 @@ void Lowering::lowerAttention(nn::AttentionOp op) {
 }
 
 void Lowering::lowerAttentionGrad(nn::AttentionGradOp op) {
-  auto operand = [&](Value value) {
-    bool narrow = getElementTypeOrSelf(value).getIntOrFloatBitWidth() < 32;
-    return narrow ? kernelOperand(value) : contiguousRows(value);
-  };
-  auto result = [&](Value value) {
-    bool narrow = getElementTypeOrSelf(value).getIntOrFloatBitWidth() < 32;
-    View view = narrow ? kernelResult(value) : resultView(value);
-    if (view.shape.back() == 1 || view.strides.back() == 1)
-      return view;
-    View copied = temporaryFor(value);
-    unfinished.push_back({copied, view});
-    return copied;
-  };
-  View q = operand(op.getQuery()), k = operand(op.getKey()),
-       v = operand(op.getValue()), out = operand(op.getOut()),
-       dout = operand(op.getDout());
+  View q = rowsOperand(op.getQuery()), k = rowsOperand(op.getKey()),
+       v = rowsOperand(op.getValue()), out = rowsOperand(op.getOut()),
+       dout = rowsOperand(op.getDout());
   View lse = kernelOperand(op.getLse());
   Operand mask = kernelOperandOrNone(op.getMask());
-  View dq = result(op.getDquery()), dk = result(op.getDkey()),
-       dv = result(op.getDvalue());
+  View dq = rowsResult(op.getDquery()), dk = rowsResult(op.getDkey()),
+       dv = rowsResult(op.getDvalue());
   SmallVector<int64_t> integers = attentionSizes(op);
   for (const View &view : {q, k, v, out, dout, dq, dk, dv})
     appendStrides(integers, view);
@@ -281,17 +349,9 @@ void Lowering::lowerRope(nn::RopeOp op) {
     }
     return view;
   };
-  bool strided =
-      nn::rankOf(op.getInput()) <= 4 &&
-      getElementTypeOrSelf(op.getInput()).getIntOrFloatBitWidth() >= 32;
-  View x =
-      strided ? contiguousRows(op.getInput()) : kernelOperand(op.getInput());
-  View y = strided ? resultView(op.getResult()) : kernelResult(op.getResult());
-  if (y.strides.back() != 1) {
-    View copied = temporaryFor(op.getResult());
-    unfinished.push_back({copied, y});
-    y = copied;
-  }
+  bool strided = nn::rankOf(op.getInput()) <= 4;
+  View x = strided ? rowsOperand(op.getInput()) : kernelOperand(op.getInput());
+  View y = strided ? rowsResult(op.getResult()) : kernelResult(op.getResult());
   SmallVector<int64_t> half(x.shape);
   half.back() /= 2;
   View cos = broadcastView(kernelOperand(op.getCos()), half);
@@ -336,72 +396,4 @@ void Lowering::lowerRandom(nn::RandomUniformOp op) {
   integers.append(shape);
   integers.append(logical);
   launch(named("random_uniform", result), {rng, offsets, result}, integers);
-}
-
-//===----------------------------------------------------------------------===//
-// Convolutions and pools, as of three spatial dimensions
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// Values for spatial dimensions, with `neutral` for those that lack.
-void appendSpatial(SmallVectorImpl<int64_t> &integers, ArrayRef<int64_t> values,
-                   int64_t neutral) {
-  integers.append(3 - values.size(), neutral);
-  integers.append(values.begin(), values.end());
-}
-
-template <typename OpT>
-void appendWindow(SmallVectorImpl<int64_t> &integers, OpT op,
-                  ArrayRef<int64_t> kernel) {
-  appendSpatial(integers, kernel, 1);
-  appendSpatial(integers, op.getStrides(), 1);
-  appendSpatial(integers, op.getPadsLow(), 0);
-  appendSpatial(integers, op.getDilations(), 1);
-}
-
-} // namespace
-
-/// `image`, `filter` and `result` are the convolution's, whichever of them this
-/// op computes.
-template <typename OpT>
-void Lowering::lowerConv(OpT op, StringRef kernel, Value image, Value filter,
-                         Value result) {
-  auto view = [&](Value value) {
-    return value == op.getResult() ? kernelResult(value) : kernelOperand(value);
-  };
-  View x = view(image), w = view(filter), y = view(result);
-  ArrayRef<int64_t> xs = nn::shapeOf(image), ws = nn::shapeOf(filter),
-                    ys = nn::shapeOf(result);
-  SmallVector<int64_t> integers = {xs[0], xs[1], ys[1],
-                                   int64_t(op.getGroups())};
-  appendSpatial(integers, xs.drop_front(2), 1);
-  appendSpatial(integers, ys.drop_front(2), 1);
-  appendWindow(integers, op, ws.drop_front(2));
-  // The patches of one sample and group as a matrix.
-  int64_t columns = ws[1];
-  for (int64_t size : ws.drop_front(2))
-    columns *= size;
-  for (int64_t size : ys.drop_front(2))
-    columns *= size;
-  program.layout.callsGemm |= !x.elementType.isF64();
-  launch(named(kernel, x), {x, w, y, temporary({columns}, x.elementType)},
-         integers);
-}
-
-template <typename OpT>
-void Lowering::lowerPool(OpT op, StringRef kernel, Value image, Value pooled,
-                         int64_t flag) {
-  SmallVector<Operand> buffers;
-  for (Value operand : op->getOperands())
-    buffers.push_back(kernelOperand(operand));
-  buffers.push_back(kernelResult(op.getResult()));
-  ArrayRef<int64_t> xs = nn::shapeOf(image), ys = nn::shapeOf(pooled);
-  SmallVector<int64_t> integers = {xs[0] * xs[1]};
-  appendSpatial(integers, xs.drop_front(2), 1);
-  appendSpatial(integers, ys.drop_front(2), 1);
-  appendWindow(integers, op, op.getKernel());
-  appendSpatial(integers, op.getPadsHigh(), 0);
-  integers.push_back(flag);
-  launch(named(kernel, *buffers[0]), buffers, integers);
 }

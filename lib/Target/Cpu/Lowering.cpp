@@ -222,13 +222,6 @@ View Lowering::dense(const View &view) {
   return result;
 }
 
-View Lowering::contiguousRows(Value value) {
-  View view = viewOf(value);
-  if (view.rank() == 0 || view.shape.back() == 1 || view.strides.back() == 1)
-    return view;
-  return dense(value);
-}
-
 View Lowering::temporary(ArrayRef<int64_t> shape, Type elementType) {
   View view = denseView(storage.size(), shape, elementType);
   storage.push_back(
@@ -279,6 +272,32 @@ View Lowering::kernelResult(Value result) {
   return wide;
 }
 
+static bool hasContiguousRows(const View &view) {
+  return view.rank() == 0 || view.shape.back() == 1 || view.strides.back() == 1;
+}
+
+static bool isNarrow(Value value) {
+  return getElementTypeOrSelf(value).getIntOrFloatBitWidth() < 32;
+}
+
+View Lowering::rowsOperand(Value value) {
+  if (isNarrow(value))
+    return kernelOperand(value);
+  View view = viewOf(value);
+  return hasContiguousRows(view) ? view : dense(value);
+}
+
+View Lowering::rowsResult(Value result) {
+  if (isNarrow(result))
+    return kernelResult(result);
+  View view = resultView(result);
+  if (hasContiguousRows(view))
+    return view;
+  View copied = temporaryFor(result);
+  unfinished.push_back({copied, view});
+  return copied;
+}
+
 void Lowering::finishResults() {
   for (auto &[from, to] : unfinished)
     convert(from, to);
@@ -298,6 +317,9 @@ void Lowering::mark(Location location) {
 }
 
 LogicalResult Lowering::lowerOp(Operation *op) {
+  if (auto constant = dyn_cast<nn::ConstantOp>(op);
+      constant && !constant.getValue().tryGetValues<Attribute>())
+    return op->emitOpError("has elements that are not in the program");
   if (isa<nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, nn::BroadcastOp,
           nn::ConstantOp, nn::IotaOp>(op))
     return success(); // computeView, where they are used

@@ -85,8 +85,6 @@ private:
   /// A view without gaps, of a copy where need be.
   View dense(mlir::Value value);
   View dense(const View &view);
-  /// A view whose last dimension is contiguous.
-  View contiguousRows(mlir::Value value);
   View temporary(llvm::ArrayRef<int64_t> shape, mlir::Type elementType);
   View temporaryFor(mlir::Value value);
   /// Where a result is to be written, strided as its reader wants it.
@@ -100,6 +98,9 @@ private:
   View kernelOperand(mlir::Value value);
   Operand kernelOperandOrNone(mlir::Value value);
   View kernelResult(mlir::Value result);
+  /// The same, strided but for the last dimension.
+  View rowsOperand(mlir::Value value);
+  View rowsResult(mlir::Value result);
   bool demand(mlir::Value value, const View &view);
   bool canWriteStrided(mlir::Operation *op);
 
@@ -133,6 +134,12 @@ private:
   void emitProduct(const Product &product, bool accumulate);
   void lowerScatterAdd(nn::ScatterAddOp op, const View &to, bool accumulate);
 
+  void launchRows(llvm::StringRef kernel, llvm::ArrayRef<Operand> buffers,
+                  llvm::ArrayRef<double> reals = {},
+                  llvm::ArrayRef<int64_t> more = {});
+  bool lowerRows(mlir::Operation *op);
+  bool lowerLoss(mlir::Operation *op);
+  bool lowerWindows(mlir::Operation *op);
   void lowerGather(nn::GatherOp op);
   void lowerAttention(nn::AttentionOp op);
   void lowerAttentionGrad(nn::AttentionGradOp op);
@@ -144,6 +151,10 @@ private:
   template <typename OpT>
   void lowerPool(OpT op, llvm::StringRef kernel, mlir::Value image,
                  mlir::Value pooled, int64_t flag);
+
+  void lowerAllReduce(dist::AllReduceOp op);
+  void lowerAllToAll(dist::AllToAllOp op);
+  mlir::LogicalResult lowerShardSlice(dist::ShardSliceOp op);
 
   ProgramState &program;
   mlir::func::FuncOp source;

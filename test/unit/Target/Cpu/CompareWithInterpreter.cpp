@@ -2,7 +2,9 @@
 
 #include "CompareWithInterpreter.h"
 
+#include "dialects/Dist/Dist.h"
 #include "espalier/Interpreter/Interpreter.h"
+#include "espalier/Verify/DistInterpreter.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -24,9 +26,11 @@ std::string text(Attributes attributes, const char *key) {
 /// Elements between the program's memory and the interpreter's tensors.
 class Exchange {
 public:
-  Exchange(CompiledProgram &program, Attributes attributes, mlir::Type type)
+  Exchange(CompiledProgram &program, Attributes attributes, mlir::Type type,
+           int32_t rank = 0)
       : name(text(attributes, "espalier.name")),
-        role(text(attributes, "espalier.role")), program(program), type(type) {}
+        role(text(attributes, "espalier.role")), program(program), type(type),
+        rank(rank) {}
 
   void write(const Tensor &tensor) {
     for (int64_t i = 0; i < tensor.size(); ++i)
@@ -38,17 +42,17 @@ public:
 
   double read(int64_t i) {
     if (type.isF32())
-      return program.data<float>(name, role)[i];
+      return program.data<float>(name, role, rank)[i];
     if (type.isF64())
-      return program.data<double>(name, role)[i];
+      return program.data<double>(name, role, rank)[i];
     if (type.isBF16())
       return std::bit_cast<float>(
-          uint32_t(program.data<uint16_t>(name, role)[i]) << 16);
+          uint32_t(program.data<uint16_t>(name, role, rank)[i]) << 16);
     if (type.isInteger(64))
-      return double(program.data<int64_t>(name, role)[i]);
+      return double(program.data<int64_t>(name, role, rank)[i]);
     if (type.isInteger(32))
-      return program.data<int32_t>(name, role)[i];
-    return program.data<uint8_t>(name, role)[i];
+      return program.data<int32_t>(name, role, rank)[i];
+    return program.data<uint8_t>(name, role, rank)[i];
   }
 
   std::string name, role;
@@ -56,24 +60,25 @@ public:
 private:
   void writeFloat(int64_t i, double value) {
     if (type.isF32())
-      program.data<float>(name, role)[i] = float(value);
+      program.data<float>(name, role, rank)[i] = float(value);
     else if (type.isF64())
-      program.data<double>(name, role)[i] = value;
+      program.data<double>(name, role, rank)[i] = value;
     else
-      program.data<uint16_t>(name, role)[i] =
+      program.data<uint16_t>(name, role, rank)[i] =
           uint16_t(std::bit_cast<uint32_t>(float(value)) >> 16);
   }
   void writeInteger(int64_t i, int64_t value) {
     if (type.isInteger(64))
-      program.data<int64_t>(name, role)[i] = value;
+      program.data<int64_t>(name, role, rank)[i] = value;
     else if (type.isInteger(32))
-      program.data<int32_t>(name, role)[i] = int32_t(value);
+      program.data<int32_t>(name, role, rank)[i] = int32_t(value);
     else
-      program.data<uint8_t>(name, role)[i] = uint8_t(value);
+      program.data<uint8_t>(name, role, rank)[i] = uint8_t(value);
   }
 
   CompiledProgram &program;
   mlir::Type type;
+  int32_t rank;
 };
 
 Tensor randomTensor(mlir::RankedTensorType type, std::mt19937 &random,
@@ -110,29 +115,50 @@ void expectNear(Exchange &actual, const Tensor &expected, double tolerance) {
   }
 }
 
+/// The arguments of each rank, the same in the program and for the interpreter.
+std::vector<Tensors> makeArguments(CompiledProgram &program,
+                                   mlir::func::FuncOp function,
+                                   const Comparison &comparison) {
+  std::mt19937 random(7);
+  std::vector<Tensors> arguments(program.rankCount());
+  for (int32_t rank = 0; rank < program.rankCount(); ++rank)
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      auto type =
+          llvm::cast<mlir::RankedTensorType>(function.getArgumentTypes()[i]);
+      arguments[rank].push_back(randomTensor(type, random, comparison));
+      Exchange(program, function.getArgAttrDict(i), type.getElementType(), rank)
+          .write(arguments[rank].back());
+    }
+  return arguments;
+}
+
+mlir::FailureOr<std::vector<Tensors>>
+interpretAll(CompiledProgram &program, mlir::func::FuncOp function,
+             std::vector<Tensors> arguments) {
+  if (dist::MeshOp mesh = dist::meshOf(program.module()))
+    return DistInterpreter(Mesh::from(mesh), Precision::AsTyped)
+        .run(function, std::move(arguments));
+  return RankedInterpreter(1, Precision::AsTyped)
+      .run(function, std::move(arguments));
+}
+
 void runBoth(CompiledProgram &program, const std::string &name,
              const Comparison &comparison) {
   ASSERT_TRUE(program.ok());
   auto function = program.module().lookupSymbol<mlir::func::FuncOp>(name);
-  std::mt19937 random(7);
-  Tensors arguments;
-  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    auto type =
-        llvm::cast<mlir::RankedTensorType>(function.getArgumentTypes()[i]);
-    arguments.push_back(randomTensor(type, random, comparison));
-    Exchange(program, function.getArgAttrDict(i), type.getElementType())
-        .write(arguments.back());
-  }
-  auto expected = interpret(function, arguments);
+  std::vector<Tensors> arguments = makeArguments(program, function, comparison);
+  auto expected = interpretAll(program, function, arguments);
   ASSERT_TRUE(mlir::succeeded(expected));
   program.run(name);
-  for (unsigned i = 0; i < function.getNumResults(); ++i) {
-    Exchange actual(
-        program, function.getResultAttrDict(i),
-        llvm::cast<mlir::RankedTensorType>(function.getResultTypes()[i])
-            .getElementType());
-    expectNear(actual, (*expected)[i], comparison.tolerance);
-  }
+  for (int32_t rank = 0; rank < program.rankCount(); ++rank)
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      Exchange actual(
+          program, function.getResultAttrDict(i),
+          llvm::cast<mlir::RankedTensorType>(function.getResultTypes()[i])
+              .getElementType(),
+          rank);
+      expectNear(actual, (*expected)[rank][i], comparison.tolerance);
+    }
 }
 
 } // namespace

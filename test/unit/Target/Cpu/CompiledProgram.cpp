@@ -12,66 +12,10 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
 
-#include <cstdlib>
-#include <cstring>
 #include <random>
 
 using namespace espalier;
 using namespace espalier::test;
-
-//===----------------------------------------------------------------------===//
-// The runtime of these tests
-//===----------------------------------------------------------------------===//
-
-static void testGemm(EspalierContext *, int32_t transposeA, int32_t transposeB,
-                     int64_t m, int64_t n, int64_t k, float alpha,
-                     const float *a, int64_t lda, const float *b, int64_t ldb,
-                     float beta, float *c, int64_t ldc, int64_t batch,
-                     int64_t strideA, int64_t strideB, int64_t strideC) {
-  EXPECT_GE(lda, transposeA ? m : k);
-  EXPECT_GE(ldb, transposeB ? k : n);
-  EXPECT_GE(ldc, n);
-  for (int64_t s = 0; s < batch; ++s)
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) {
-        double sum = 0;
-        for (int64_t p = 0; p < k; ++p)
-          sum +=
-              double(
-                  a[s * strideA + (transposeA ? p * lda + i : i * lda + p)]) *
-              b[s * strideB + (transposeB ? j * ldb + p : p * ldb + j)];
-        float &out = c[s * strideC + i * ldc + j];
-        out = float(alpha * sum + (beta == 0 ? 0 : beta * out));
-      }
-}
-
-static void testAllReduce(EspalierContext *, int32_t, int32_t,
-                          EspalierReduction, EspalierDtype, int32_t,
-                          const uint64_t *, const uint64_t *) {}
-static void testMark(EspalierContext *, int32_t) {}
-
-static void testBlocks(EspalierContext *context, int32_t, int32_t,
-                       EspalierDtype dtype, uint64_t outer, uint64_t count,
-                       uint64_t input, uint64_t output) {
-  std::memmove(context->arena + output, context->arena + input,
-               outer * count * (dtype == EspalierF64 ? 8 : 4));
-}
-
-template <typename Function>
-static llvm::orc::ExecutorSymbolDef symbol(Function *function) {
-  return {llvm::orc::ExecutorAddr::fromPtr(function),
-          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
-}
-
-static llvm::Error defineRuntime(llvm::orc::LLJIT &jit) {
-  auto name = [&](llvm::StringRef text) { return jit.mangleAndIntern(text); };
-  return jit.getMainJITDylib().define(llvm::orc::absoluteSymbols(
-      {{name("espalierRtGemm"), symbol(&testGemm)},
-       {name("espalierRtAllReduce"), symbol(&testAllReduce)},
-       {name("espalierRtAllGather"), symbol(&testBlocks)},
-       {name("espalierRtAllToAll"), symbol(&testBlocks)},
-       {name("espalierRtMark"), symbol(&testMark)}}));
-}
 
 //===----------------------------------------------------------------------===//
 // CompiledProgram
@@ -112,21 +56,9 @@ CompiledProgram::CompiledProgram(const std::string &text,
     return;
   }
   program = address->toPtr<const EspalierProgram *>();
-  size_t bytes = program->classes[0].arenaBytes + 64;
-  context.arena =
-      static_cast<uint8_t *>(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
-  std::memset(context.arena, 0xFF, bytes); // NaN: what is read was written
-  context.ranks = program->ranks;
+  world = std::make_unique<World>(
+      program->ranks, program->classes[0].arenaBytes, object.layout.groups);
 }
-
-CompiledProgram::CompiledProgram(CompiledProgram &&other)
-    : object(std::move(other.object)), jit(std::move(other.jit)),
-      program(std::exchange(other.program, nullptr)),
-      context(std::exchange(other.context, {})),
-      mlirContext(std::move(other.mlirContext)),
-      source(std::move(other.source)) {}
-
-CompiledProgram::~CompiledProgram() { std::free(context.arena); }
 
 CompiledProgram
 CompiledProgram::ofBody(const std::vector<std::string> &argumentTypes,
@@ -154,9 +86,9 @@ CompiledProgram::ofBody(const std::vector<std::string> &argumentTypes,
 
 void CompiledProgram::run(const std::string &function) {
   const EspalierClass &entry = program->classes[0];
-  (function == "first"  ? entry.first
-   : function == "next" ? entry.next
-                        : entry.update)(&context);
+  world->run(function == "first"  ? entry.first
+             : function == "next" ? entry.next
+                                  : entry.update);
 }
 
 uint64_t CompiledProgram::offsetOf(const std::string &name,

@@ -22,6 +22,8 @@
 #include <string>
 #include <vector>
 
+#include "TestRuntime.h"
+
 namespace espalier::test {
 
 class CompiledProgram {
@@ -36,30 +38,29 @@ public:
   static CompiledProgram ofBody(const std::vector<std::string> &argumentTypes,
                                 const std::vector<std::string> &resultTypes,
                                 const std::string &body);
-  ~CompiledProgram();
-  CompiledProgram(CompiledProgram &&);
 
   bool ok() const { return program != nullptr; }
   void run(const std::string &function);
 
   template <typename T>
-  T *data(const std::string &name, const std::string &role) {
-    return reinterpret_cast<T *>(context.arena + offsetOf(name, role));
+  T *data(const std::string &name, const std::string &role, int32_t rank = 0) {
+    return reinterpret_cast<T *>(world->arena(rank) + offsetOf(name, role));
   }
   int64_t elements(const std::string &name, const std::string &role) const;
 
   mlir::ModuleOp module() { return *source; }
+  int32_t rankCount() const { return world->rankCount(); }
 
   cpu::CompiledObject object;
 
 private:
+  std::unique_ptr<mlir::MLIRContext> mlirContext;
+  mlir::OwningOpRef<mlir::ModuleOp> source;
   uint64_t offsetOf(const std::string &name, const std::string &role) const;
 
   std::unique_ptr<llvm::orc::LLJIT> jit;
   const EspalierProgram *program = nullptr;
-  EspalierContext context = {};
-  std::unique_ptr<mlir::MLIRContext> mlirContext;
-  mlir::OwningOpRef<mlir::ModuleOp> source;
+  std::unique_ptr<World> world;
 };
 
 /// Numbers in [-1, 1), the same each time.
